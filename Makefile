@@ -1,0 +1,37 @@
+# The verbs of freshlane. `make run` and `make test` work on a fresh machine with Python 3.11+ and nothing else.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: install run test check bench docs clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+run: $(STAMP)
+	$(BIN)/freshlane run -c lanes.yaml
+
+test: $(STAMP)
+	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python bench/proxy.py --json bench/results/proxy.json
+	$(BIN)/python bench/engine.py --quick --json bench/results/engine.json
+
+docs: $(STAMP)
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf .venv build dist
