@@ -16,7 +16,9 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class AwaitRoom(Command):
-    """Wait until a worker of this generation fits (memory, port, the fleet's start slots); answers RoomFound or RoomLacked."""
+    """Wait until a worker of this generation fits (memory, port, the fleet's start slots); answers RoomFound or
+    RoomLacked.
+    """
 
     generation: int
     need_bytes: int
@@ -85,6 +87,8 @@ class RunCanary(Command):
     prompt_tokens: int
     purpose: Purpose
     idle_for_s: float = 0.0
+    has_warmup: bool = False
+    """Precede it by a short request that is not timed: after a load or a long idle the first tokens are slow."""
     has_nonce: bool = False
     """Start the prompt with a random nonce, so that no cache can serve it: this run measures prefill."""
 
@@ -96,7 +100,10 @@ class CancelCanary(Command):
 
 @dataclass(frozen=True, slots=True)
 class ArmTimer(Command):
-    """Say TimerFired(name) in ``after_s`` seconds; arming again replaces. ``jitter``: share by which the runner may stretch it."""
+    """Say TimerFired(name) in ``after_s`` seconds; arming again replaces.
+
+    ``jitter``: share by which the runner may stretch it.
+    """
 
     name: TimerName
     after_s: float
@@ -137,6 +144,13 @@ class KeepWish(Command):
     """Remember over daemon restarts what a person wants of this lane."""
 
     wish: Wish
+
+
+@dataclass(frozen=True, slots=True)
+class Note(Command):
+    """Write a line into the daemon's log."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

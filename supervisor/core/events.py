@@ -1,7 +1,7 @@
 """What happened to a lane: the only way anything reaches it.
 
-Past participles. ``at`` is the daemon's monotonic clock in seconds; the lane has no other clock. An event about a worker
-carries its generation and is dropped when no worker of that generation is the lane's any more.
+Past participles. ``at`` is the daemon's monotonic clock in seconds; the lane has no other clock. An event about a
+worker carries its generation and is dropped when no worker of that generation is the lane's any more.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class WorkerEvent(Event):
 class StartAsked(Event):
     """`freshlane start`, or the daemon starts an eager lane."""
 
+    reason: str = "started by a person"
     is_resumed: bool = False
     """The daemon starts a lane that a person had drained in an earlier life: it starts, and stays drained."""
 
@@ -58,8 +59,8 @@ class ResumeAsked(Event):
 
 @dataclass(frozen=True, slots=True)
 class RecycleAsked(Event):
-    trigger: Trigger
-    reason: str = ""
+    trigger: Trigger = Trigger.OPERATOR
+    reason: str = "asked for by a person"
     is_now: bool = False
 
 
@@ -93,7 +94,10 @@ class RoomFound(WorkerEvent):
 
 @dataclass(frozen=True, slots=True)
 class RoomLacked(WorkerEvent):
-    """What is missing, in words. ``is_fleet``: other lanes are starting, which is no fault and has no deadline of its own."""
+    """What is missing, in words.
+
+    ``is_fleet``: other lanes are starting, which is no fault and has no deadline of its own.
+    """
 
     reason: str
     is_fleet: bool = False

@@ -44,8 +44,9 @@ class Void(StrEnum):
 class Sample:
     """One canary run.
 
-    ``decode_tok_s`` is tokens per second after the first token, seen from outside; it is a number exactly when ``void`` is
-    None. Times are seconds; ``at`` is the daemon's monotonic clock, ``wall`` the Unix time for people and history.
+    ``decode_tok_s`` is tokens per second after the first token, seen from outside; it is a number exactly when
+    ``void`` is None. Times are seconds; ``at`` is the daemon's monotonic clock, ``wall`` the Unix time for people
+    and history.
     """
 
     at: float

@@ -1,0 +1,253 @@
+"""What a lane consists of, and the few verbs by which anything about it changes.
+
+Everything that decides for a lane (``lane``, ``recycler``, ``measurer``) acts through these verbs, so each state is
+entered in one way, with its gate, its timers and its words.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from supervisor.core.commands import (
+    ArmTimer,
+    AwaitRoom,
+    CancelCanary,
+    Command,
+    DisarmTimer,
+    HoldGate,
+    KeepWish,
+    Note,
+    OpenGate,
+    RefuseGate,
+    StopWorker,
+)
+from supervisor.core.policy import CrashHistory, RecycleAllowance
+from supervisor.core.states import GATE_BY_STATE, SUCCESSORS, GateMode, LaneState
+from supervisor.core.terms import LaneTerms, Replace, TimerName, Wish
+from supervisor.core.workers import Worker, Workers
+from supervisor.errors import ImpossibleTransitionError
+
+RESPAWN_HEADROOM = 1.1
+BACK_OFF_JITTER = 0.25
+DRAINED_RETRY_AFTER_S = 30.0
+KILL_PATIENCE_S = 10.0
+"""Even SIGKILL takes a moment where much memory is wired."""
+
+
+class Goal(StrEnum):
+    """What draining and stopping lead to."""
+
+    RECYCLE = "recycle"
+    RESTART = "restart"
+    """A worker that never served is started again, without having crashed."""
+    RETRY = "retry"
+    """A start that failed is tried again after the back-off."""
+    STOP = "stop"
+    DRAIN = "drain"
+    UNLOAD = "unload"
+
+
+NEXT_ACTION: dict[LaneState, str] = {
+    LaneState.STOPPED: "waits for `freshlane start`",
+    LaneState.UNLOADED: "a request starts it",
+    LaneState.STARTING: "serves once the worker is ready",
+    LaneState.WARMING: "opens once the first canaries are in",
+    LaneState.SERVING: "is measured again when idle",
+    LaneState.SUSPECT: "is measured again at once",
+    LaneState.DRAINING: "goes on when nothing is in flight",
+    LaneState.DRAINED: "waits for `freshlane resume`",
+    LaneState.STOPPING: "goes on when the worker is gone",
+    LaneState.BACKING_OFF: "starts again by itself",
+    LaneState.BLOCKED: "goes on by itself when the condition is gone",
+    LaneState.FAILED: "waits for `freshlane start`",
+}
+
+
+class LaneBody:
+    """A lane's whole state. Only the lane and its two organs touch it, and only within ``Lane.handle``."""
+
+    def __init__(self, name: str, terms: LaneTerms, wish: Wish = Wish.RUNNING) -> None:
+        self.name = name
+        self.terms = terms
+        self.wish = wish
+        self.state = LaneState.STOPPED
+        self.since = 0.0
+        self.reason = "stopped by a person" if wish is Wish.STOPPED else "the daemon is starting"
+        self.goal: Goal | None = None
+        self.workers = Workers()
+        self.crashes = CrashHistory()
+        self.allowance = RecycleAllowance()
+        self.is_window_open = True
+        self.is_outdated = False
+        """The worker runs with settings that a reload has replaced."""
+        self.start_took_s = 0.0
+        """How long the last start took, from its decision to serving: what a recycle in place costs."""
+        self._out: list[Command] = []
+
+    # ---- speaking ----
+
+    def say(self, *commands: Command) -> None:
+        """Add to what the lane wants done."""
+        self._out.extend(commands)
+
+    def take_commands(self) -> list[Command]:
+        """What was said since the last call."""
+        said, self._out = self._out, []
+        return said
+
+    def arm(self, name: TimerName, after_s: float, jitter: float = 0.0) -> None:
+        """Arm a timer; a negative length fires at once."""
+        self.say(ArmTimer(name, max(after_s, 0.0), jitter))
+
+    def disarm(self, *names: TimerName) -> None:
+        """Disarm timers, armed or not."""
+        self.say(*(DisarmTimer(name) for name in names))
+
+    def note(self, text: str) -> None:
+        """Write to the daemon's log."""
+        self.say(Note(text))
+
+    def keep(self, wish: Wish) -> None:
+        """Take up what a person wants, durably."""
+        if wish is not self.wish:
+            self.wish = wish
+            self.say(KeepWish(wish))
+
+    # ---- states ----
+
+    def enter(self, state: LaneState, at: float, reason: str) -> None:
+        """Step to ``state``; a step that is not in ``SUCCESSORS`` is a fault of this program."""
+        if state is not self.state:
+            if state not in SUCCESSORS[self.state]:
+                raise ImpossibleTransitionError(self.name, self.state, state, reason)
+            self.state = state
+            self.since = at
+        self.reason = reason
+
+    @property
+    def gate(self) -> GateMode:
+        """What the lane's state asks of its gate, a person's stop or drain under way included."""
+        if self.state is LaneState.DRAINING and self.goal in (Goal.STOP, Goal.DRAIN):
+            return GateMode.REFUSING
+        if self.state is LaneState.STOPPING and self.goal is Goal.STOP:
+            return GateMode.SHUT
+        return GATE_BY_STATE[self.state]
+
+    @property
+    def active(self) -> Worker:
+        """The active worker, in states that have one."""
+        if self.workers.active is None:
+            raise ImpossibleTransitionError(self.name, self.state, self.state, "there is no active worker")
+        return self.workers.active
+
+    @property
+    def has_process(self) -> bool:
+        """Whether the active worker was spawned and is not known to be gone."""
+        return self.workers.active is not None and self.workers.active.spawned_at is not None
+
+    @property
+    def room_bytes(self) -> int:
+        """Memory that must be available before a worker is spawned: the lane's measured peak and a tenth."""
+        return int(self.workers.peak_memory_bytes * RESPAWN_HEADROOM)
+
+    @property
+    def replace(self) -> Replace:
+        """How a planned recycle replaces the worker. Overlap only where two of its measured peak are known to fit."""
+        if self.terms.replace is not None:
+            return self.terms.replace
+        peak = self.workers.peak_memory_bytes
+        return Replace.OVERLAP if 0 < 2 * peak <= self.terms.memory_budget_bytes else Replace.IN_PLACE
+
+    # ---- verbs ----
+
+    def begin_start(self, at: float, reason: str) -> None:
+        """Start a new active worker: first there must be room for it."""
+        worker = self.workers.begin(at)
+        self.workers.active = worker
+        self.goal = None
+        self.is_outdated = False
+        self.enter(LaneState.STARTING, at, reason)
+        self.say(HoldGate(reason), AwaitRoom(worker.generation, self.room_bytes))
+        self.arm(TimerName.ROOM, self.terms.memory_timeout_s)
+
+    def begin_candidate(self, at: float) -> None:
+        """Start a worker beside the active one."""
+        self.workers.candidate = self.workers.begin(at)
+        self.say(AwaitRoom(self.workers.candidate.generation, self.room_bytes))
+        self.arm(TimerName.ROOM, self.terms.memory_timeout_s)
+
+    def drain(self, at: float, goal: Goal, reason: str, due_s: float) -> None:
+        """Turn new requests away from the worker and wait for those in flight."""
+        self.goal = goal
+        self.enter(LaneState.DRAINING, at, reason)
+        self.close_gate(reason)
+        self.disarm(TimerName.CANARY, TimerName.CANARY_HOLD, TimerName.CUT)
+        self.say(CancelCanary())
+        self.arm(TimerName.DRAIN, due_s)
+
+    def stop_active(self, at: float, goal: Goal, reason: str) -> None:
+        """Send the active worker its stop signal; what follows its exit is ``goal``."""
+        self.goal = goal
+        worker = self.active
+        worker.stop_sent_at = at
+        self.enter(LaneState.STOPPING, at, reason)
+        self.close_gate(reason)
+        self.disarm(
+            TimerName.ROOM,
+            TimerName.START,
+            TimerName.WARM,
+            TimerName.CANARY,
+            TimerName.CANARY_HOLD,
+            TimerName.DRAIN,
+            TimerName.CUT,
+        )
+        self.say(CancelCanary(), StopWorker(worker.generation))
+        self.arm(TimerName.STOP, worker.stop_patience_s(self.terms.stop_timeout_s))
+
+    def retire(self, worker: Worker, at: float) -> None:
+        """Send a worker that no longer serves its stop signal."""
+        worker.stop_sent_at = at
+        self.say(StopWorker(worker.generation))
+        self.arm(TimerName.RETIRE, worker.stop_patience_s(self.terms.stop_timeout_s))
+
+    def close_gate(self, reason: str) -> None:
+        """Hold or refuse, as the state says."""
+        match self.gate:
+            case GateMode.HELD:
+                self.say(HoldGate(reason))
+            case GateMode.REFUSING:
+                self.say(RefuseGate(reason, DRAINED_RETRY_AFTER_S))
+            case _:
+                self.say(RefuseGate(reason))
+
+    def serve(self, at: float, reason: str) -> None:
+        """Send requests to the active worker, or, if a person drained the lane, go on refusing them."""
+        self.disarm(TimerName.WARM, TimerName.DRAIN, TimerName.CUT)
+        self.goal = None
+        if self.wish is Wish.DRAINED:
+            self.enter(LaneState.DRAINED, at, "drained by a person")
+            self.close_gate(self.reason)
+        else:
+            self.enter(LaneState.SERVING, at, reason)
+            self.say(OpenGate(self.active.generation))
+
+    def rest(self, state: LaneState, at: float, reason: str) -> None:
+        """Stay without a worker: stopped, unloaded, or failed."""
+        if self.workers.active and not self.has_process:
+            self.say(StopWorker(self.workers.active.generation))
+        self.workers.active = None
+        self.goal = None
+        self.enter(state, at, reason)
+        self.close_gate(reason)
+        self.disarm(TimerName.ROOM, TimerName.START, TimerName.WARM, TimerName.BACK_OFF, TimerName.STOP, TimerName.KILL)
+        self.disarm(TimerName.CANARY, TimerName.CANARY_HOLD, TimerName.DRAIN, TimerName.CUT)
+
+    def back_off(self, at: float, reason: str) -> None:
+        """Wait before the next start, longer with each crash of the last minutes."""
+        delay = self.crashes.delay_s(at)
+        self.workers.active = None
+        self.goal = None
+        self.enter(LaneState.BACKING_OFF, at, f"{reason}; next start in {delay:.0f} s")
+        self.close_gate(self.reason)
+        self.disarm(TimerName.START, TimerName.WARM, TimerName.CANARY, TimerName.CANARY_HOLD, TimerName.DRAIN)
+        self.arm(TimerName.BACK_OFF, delay, BACK_OFF_JITTER)

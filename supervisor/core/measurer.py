@@ -1,0 +1,244 @@
+"""When a lane sends canaries, and what it finds in them.
+
+It decides nothing about the lane: it answers with a ``Finding``, and the lane acts on it. Three situations, three ways:
+a warming worker is run until enough runs are in; a serving one by cadence, when idle, in a short hold if it is never
+idle, and back to back while the judge is suspicious; a candidate while nothing else runs.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from supervisor.core.body import LaneBody
+from supervisor.core.cadence import Cadence
+from supervisor.core.commands import HoldGate, OpenGate, RunCanary
+from supervisor.core.judge import Judge
+from supervisor.core.samples import Purpose, Sample, Status, Void
+from supervisor.core.states import SERVES
+from supervisor.core.terms import TimerName
+
+PAUSE_AFTER_VOID_S = 0.5
+FAILURES_THAT_MEAN_HUNG = 2
+DEVICE_VOIDS_THAT_OPEN = 2
+
+
+class Finding(StrEnum):
+    """What a run told about the lane."""
+
+    NOTHING = "nothing"
+    ENOUGH = "enough"
+    """A warming worker has its runs, or cannot get them: open the gate."""
+    HEALTHY = "healthy"
+    SUSPECT = "suspect"
+    DEGRADED = "degraded"
+    HUNG = "hung"
+    """Canaries fail one after the other though the worker says it is healthy."""
+
+
+class Measurer:
+    """The canaries of one lane."""
+
+    def __init__(self, body: LaneBody, judge: Judge, cadence: Cadence) -> None:
+        self._body = body
+        self.judge = judge
+        self.cadence = cadence
+        self.last_sample: Sample | None = None
+        self.rates: list[float] = []
+        """Clean rates of the warming worker."""
+        self._wanted = 0
+        self._has_warmed_up = False
+        self._failures = 0
+        self._device_voids = 0
+        self._is_running = False
+        self._is_holding = False
+        self._is_asked = False
+        self._pending = Purpose.ROUTINE
+
+    @property
+    def smallest(self) -> int:
+        """The smallest prompt size: the one that costs least and verifies."""
+        return min(self._body.terms.canary.prompt_tokens)
+
+    # ---- a new worker ----
+
+    def begin_warming(self, runs_wanted: int) -> None:
+        """A worker is ready: run it until ``runs_wanted`` clean runs are in."""
+        self.judge.worker_replaced(self._body.active.generation)
+        self.rates = []
+        self._wanted = runs_wanted
+        self._has_warmed_up = False
+        self._forget()
+        self._body.arm(TimerName.WARM, self._body.terms.warm_timeout_s)
+        self._run_warming()
+
+    def _run_warming(self) -> None:
+        self._run(Purpose.VERIFY, self.smallest, has_warmup=not self._has_warmed_up)
+        self._has_warmed_up = True
+
+    def warmed(self, sample: Sample) -> Finding:
+        """A run of the warming worker came back."""
+        self._note(sample)
+        if sample.is_clean and sample.decode_tok_s is not None:
+            self.judge.observe(sample)
+            self.rates.append(sample.decode_tok_s)
+            self._device_voids = 0
+        if self._failures >= FAILURES_THAT_MEAN_HUNG and sample.void is Void.TIMED_OUT:
+            return Finding.HUNG
+        if sample.void is Void.DEVICE_BUSY:
+            self._device_voids += 1
+        is_hopeless = sample.void is Void.UNMEASURABLE or self._device_voids >= DEVICE_VOIDS_THAT_OPEN
+        if is_hopeless or len(self.rates) >= self._wanted:
+            return Finding.ENOUGH
+        if sample.is_clean:
+            self._run_warming()
+        else:
+            self._body.arm(TimerName.CANARY, PAUSE_AFTER_VOID_S)
+        return Finding.NOTHING
+
+    # ---- a serving one ----
+
+    def begin_cadence(self, at: float) -> None:
+        """The lane serves: the next canary comes by cadence."""
+        self._forget()
+        self._body.arm(TimerName.CANARY, self.cadence.due_in(at))
+
+    def stand_down(self) -> None:
+        """The lane no longer serves: no canary is due, and none that is out counts."""
+        self._forget()
+        self._body.disarm(TimerName.CANARY, TimerName.CANARY_HOLD)
+
+    def yield_gate(self) -> None:
+        """Give back a gate that is held for a canary."""
+        if self._is_holding:
+            self._is_holding = False
+            self._body.say(OpenGate(self._body.active.generation))
+
+    def adopt(self, samples: list[Sample]) -> None:
+        """A candidate took over: its proof is the beginning of its life."""
+        self.judge.worker_replaced(self._body.active.generation)
+        for sample in samples:
+            self.judge.observe(sample)
+
+    def ask(self, at: float) -> None:
+        """A person wants a run now."""
+        self._is_asked = True
+        if not self._is_running:
+            self.due(at)
+
+    def due(self, at: float) -> None:
+        """The canary's timer fired."""
+        if self._is_running or self._is_holding:
+            return
+        if self._body.state not in SERVES:
+            self._run_warming()
+            return
+        hold_s = self.cadence.wants_hold(at)
+        if hold_s is not None:
+            self._is_holding = True
+            self._body.say(HoldGate("a canary needs a quiet moment"))
+            self._body.arm(TimerName.CANARY_HOLD, hold_s)
+            return
+        self._run_planned(at, idle_for_s=self._idle_for_s())
+
+    def _idle_for_s(self) -> float:
+        """A burst and a person's probe only need the lane quiet now; routine runs wait until it has been for a
+        while.
+        """
+        if self._is_asked or self._pending is Purpose.BURST:
+            return 0.0
+        return self._body.terms.canary.idle_for_s
+
+    def _run_planned(self, at: float, *, idle_for_s: float) -> None:
+        size, has_nonce = self.cadence.plan(at)
+        purpose = Purpose.ASKED if self._is_asked else self._pending
+        self._run(
+            purpose,
+            size,
+            idle_for_s=idle_for_s,
+            has_warmup=purpose is not Purpose.BURST,
+            has_nonce=has_nonce and purpose is Purpose.ROUTINE,
+        )
+
+    def gate_emptied(self, at: float) -> None:
+        """The hold for a canary has its quiet moment."""
+        if self._is_holding and not self._is_running:
+            self._run_planned(at, idle_for_s=0.0)
+
+    def hold_ran_out(self, at: float) -> None:
+        """In-flight requests took longer than the canary may hold the gate."""
+        if self._is_holding and not self._is_running:
+            self.cadence.hold_failed(at)
+            self._release(at)
+
+    def observed(self, sample: Sample, at: float) -> Finding:
+        """A run of the serving worker came back."""
+        self._note(sample)
+        self.cadence.took(sample)
+        if self._failures >= FAILURES_THAT_MEAN_HUNG:
+            return Finding.HUNG
+        if not sample.is_clean:
+            self._after_void(at)
+            return Finding.NOTHING
+        self._is_asked = False
+        if self._is_holding:
+            self.cadence.hold_worked(at)
+        verdict = self.judge.observe(sample)
+        self._pending = Purpose.BURST if verdict.wants_runs else Purpose.ROUTINE
+        self._continue(at)
+        return {
+            Status.DEGRADED: Finding.DEGRADED,
+            Status.SUSPECT: Finding.SUSPECT,
+            Status.HEALTHY: Finding.HEALTHY,
+            Status.UNKNOWN: Finding.NOTHING,
+        }[verdict.status]
+
+    def _continue(self, at: float) -> None:
+        if self._pending is Purpose.BURST and self._is_holding:
+            self._run_planned(at, idle_for_s=0.0)
+            return
+        if self._is_holding:
+            self._release(at)
+        else:
+            self._body.arm(TimerName.CANARY, 0.0 if self._pending is Purpose.BURST else self.cadence.due_in(at))
+
+    def _after_void(self, at: float) -> None:
+        if self._is_holding:
+            self.cadence.hold_failed(at)
+            self._release(at)
+            return
+        pause = max(self._body.terms.canary.idle_for_s, PAUSE_AFTER_VOID_S)
+        self._body.arm(TimerName.CANARY, pause if self._has_more_to_ask else self.cadence.due_in(at))
+
+    @property
+    def _has_more_to_ask(self) -> bool:
+        return (
+            self._is_asked or self._pending is Purpose.BURST or self.last_sample is None or bool(self.last_sample.void)
+        )
+
+    def _release(self, at: float) -> None:
+        self._is_holding = False
+        self._body.disarm(TimerName.CANARY_HOLD)
+        self._body.say(OpenGate(self._body.active.generation))
+        self._body.arm(TimerName.CANARY, self.cadence.due_in(at))
+
+    # ---- any ----
+
+    def _run(
+        self, purpose: Purpose, size: int, *, idle_for_s: float = 0.0, has_warmup: bool = False, has_nonce: bool = False
+    ) -> None:
+        self._is_running = True
+        generation = self._body.active.generation
+        self._body.say(RunCanary(generation, size, purpose, idle_for_s, has_warmup, has_nonce))
+
+    def _note(self, sample: Sample) -> None:
+        self._is_running = False
+        self.last_sample = sample
+        if sample.void in (Void.FAILED, Void.TIMED_OUT):
+            self._failures += 1
+        elif sample.is_clean:
+            self._failures = 0
+
+    def _forget(self) -> None:
+        self._failures = self._device_voids = 0
+        self._is_running = self._is_holding = self._is_asked = False
+        self._pending = Purpose.ROUTINE

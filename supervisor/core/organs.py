@@ -1,0 +1,110 @@
+"""A lane's parts, and the few moves that need several of them."""
+
+from __future__ import annotations
+
+from supervisor.core.body import Goal, LaneBody
+from supervisor.core.cadence import Cadence
+from supervisor.core.commands import CutRequests
+from supervisor.core.judge import Judge
+from supervisor.core.measurer import Measurer
+from supervisor.core.overlap import Overlap
+from supervisor.core.record import Outcome
+from supervisor.core.recycler import Recycler
+from supervisor.core.samples import Verdict
+from supervisor.core.states import LaneState
+from supervisor.core.terms import Trigger
+
+FRESH_RUNS_WANTED = 5
+"""Clean runs of a new worker before its gate opens, while the lane's baseline is not full."""
+
+ROUTINE_RUNS_WANTED = 1
+
+
+class Organs:
+    """What the reactions to events act through."""
+
+    def __init__(self, body: LaneBody, judge: Judge, cadence: Cadence) -> None:
+        self.body = body
+        self.measurer = Measurer(body, judge, cadence)
+        self.recycler = Recycler(body, judge)
+        self.overlap = Overlap(body, self.recycler)
+
+    @property
+    def judge(self) -> Judge:
+        """The one judge of the lane's speed."""
+        return self.measurer.judge
+
+    def warm(self, at: float) -> None:
+        """The active worker is ready: measure it before its gate opens."""
+        body, replacement = self.body, self.recycler.under_way
+        body.active.ready_at = at
+        body.enter(LaneState.WARMING, at, "the worker is up; its first canaries run")
+        wanted = replacement.runs_wanted if replacement else ROUTINE_RUNS_WANTED
+        self.measurer.begin_warming(wanted if self.judge.is_baseline_full else FRESH_RUNS_WANTED)
+
+    def open_warmed(self, at: float) -> None:
+        """The warming worker has its runs, or had its time: open its gate."""
+        body, rates = self.body, self.measurer.rates
+        self.measurer.stand_down()
+        body.start_took_s = at - body.active.begun_at
+        speed = f"{rates[-1]:.1f} tok/s" if rates else "not measured yet"
+        body.serve(at, f"generation {body.active.generation} serves ({speed})")
+        self.recycler.serving(at, rates)
+        self.measure_on(at)
+
+    def reopen(self, at: float, reason: str) -> None:
+        """Serve on with the worker that is there."""
+        self.body.serve(at, reason)
+        self.measure_on(at)
+
+    def measure_on(self, at: float) -> None:
+        """Back to canaries by cadence, if the lane serves."""
+        if self.body.state is LaneState.SERVING:
+            self.measurer.begin_cadence(at)
+
+    def recycle(
+        self, at: float, trigger: Trigger, reason: str, *, is_now: bool = False, before: Verdict | None = None
+    ) -> None:
+        """Begin a recycle; canaries rest meanwhile, they would only be in its way."""
+        self.measurer.yield_gate()
+        self.measurer.stand_down()
+        self.recycler.begin(at, trigger, reason, is_now=is_now, before=before)
+
+    def replace_hung(self, at: float, evidence: str) -> None:
+        """The worker gets nowhere: what it has is cut, and it is replaced, or ended if that was wanted anyway."""
+        body = self.body
+        self.measurer.stand_down()
+        if body.state is LaneState.WARMING:
+            body.stop_active(at, Goal.RETRY, evidence)
+        elif body.goal in (Goal.STOP, Goal.UNLOAD):
+            body.say(CutRequests(body.active.generation, evidence))
+            body.stop_active(at, body.goal, evidence)
+        else:
+            self.recycler.begin(at, Trigger.HUNG, evidence)
+
+    def crash(self, at: float, reason: str) -> None:
+        """The active worker died by itself: the candidate steps in, or a new start follows after a pause."""
+        body, dead = self.body, self.body.active
+        self.measurer.stand_down()
+        body.crashes.add(at, dead.generation)
+        self.recycler.crashed(at, dead, reason)
+        if body.workers.candidate is None:
+            self.try_again(at, reason)
+            return
+        body.workers.active = None
+        body.workers.promote()
+        body.goal = None
+        body.enter(LaneState.BACKING_OFF, at, reason)
+        body.enter(LaneState.STARTING, at, f"{reason}; the new worker is already on its way")
+        body.close_gate(body.reason)
+        if body.active.ready_at is not None:
+            self.warm(at)
+
+    def try_again(self, at: float, reason: str) -> None:
+        """Start anew after a pause, unless that has turned into a loop."""
+        body = self.body
+        if body.crashes.is_loop(at):
+            self.recycler.give_up(at, Outcome.FAILED, "a person has to look at it")
+            body.rest(LaneState.FAILED, at, f"{reason}; {body.crashes.recent(at)} times within ten minutes")
+        else:
+            body.back_off(at, reason)

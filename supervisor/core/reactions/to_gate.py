@@ -1,0 +1,46 @@
+"""What the gate sees, and what the fleet allows."""
+
+from __future__ import annotations
+
+from supervisor.core.body import Goal
+from supervisor.core.events import GateEmptied, GateIdled, RecycleSlotGranted, RequestHeld
+from supervisor.core.organs import Organs
+from supervisor.core.states import SERVES, LaneState
+from supervisor.core.terms import TimerName, Trigger
+
+
+def emptied(lane: Organs, event: GateEmptied) -> None:
+    """Nothing is in flight on the active worker, and the gate is turned away from it."""
+    body = lane.body
+    if body.state in SERVES:
+        if not lane.overlap.gate_emptied():
+            lane.measurer.gate_emptied(event.at)
+        return
+    match body.goal:
+        case Goal.DRAIN:
+            body.disarm(TimerName.DRAIN)
+            body.goal = None
+            body.enter(LaneState.DRAINED, event.at, body.reason)
+            if body.is_outdated:
+                lane.recycle(event.at, Trigger.CONFIG, "the configuration changed")
+        case Goal.RECYCLE:
+            lane.recycler.stop_old(event.at)
+        case Goal.STOP | Goal.UNLOAD:
+            body.stop_active(event.at, body.goal, body.reason)
+        case _:
+            pass  # a restart or retry does not drain: its worker never served
+
+
+def idled(lane: Organs, event: GateIdled) -> None:
+    """The idle moment that a recycle waits for."""
+    lane.recycler.drain_old(event.at)
+
+
+def held(lane: Organs, event: RequestHeld) -> None:
+    """Somebody wants an unloaded lane."""
+    lane.body.begin_start(event.at, "a request asked for it")
+
+
+def slot_granted(lane: Organs, event: RecycleSlotGranted) -> None:
+    """The fleet lets this lane recycle now."""
+    lane.overlap.slot_granted(event.at)

@@ -1,0 +1,129 @@
+"""What a person, a reload or the daemon asks of a lane."""
+
+from __future__ import annotations
+
+from supervisor.core.body import Goal
+from supervisor.core.commands import CutRequests, HoldGate
+from supervisor.core.events import (
+    DrainAsked,
+    ProbeAsked,
+    RecycleAsked,
+    ResumeAsked,
+    StartAsked,
+    StopAsked,
+    TermsChanged,
+    WindowChanged,
+)
+from supervisor.core.organs import Organs
+from supervisor.core.record import Outcome
+from supervisor.core.states import SERVES, LaneState
+from supervisor.core.terms import TimerName, Trigger, Wish
+
+_S = LaneState
+
+
+def start(lane: Organs, event: StartAsked) -> None:
+    """Start, or take back a stop that is under way; a person's start forgets the crashes."""
+    body = lane.body
+    body.keep(Wish.DRAINED if event.is_resumed else Wish.RUNNING)
+    body.crashes.clear()
+    match body.state:
+        case _S.STOPPED if body.terms.is_on_demand and not event.is_resumed:
+            body.enter(_S.UNLOADED, event.at, "on demand: no request yet")
+            body.say(HoldGate(body.reason))
+        case _S.DRAINING:
+            lane.reopen(event.at, "started again by a person")
+        case _S.STOPPING:
+            body.goal = Goal.RESTART
+            body.reason = "started again by a person: a new worker follows"
+            body.say(HoldGate(body.reason))
+        case _:
+            body.disarm(TimerName.BACK_OFF)
+            body.begin_start(event.at, event.reason)
+
+
+def stop(lane: Organs, event: StopAsked) -> None:
+    """Stop from any state, and stay stopped; what is in flight gets the drain's time."""
+    body = lane.body
+    if not event.is_shutdown:
+        body.keep(Wish.STOPPED)
+    why = event.reason or ("the daemon stops" if event.is_shutdown else "stopped by a person")
+    lane.recycler.give_up(event.at, Outcome.ABORTED, why)
+    lane.measurer.stand_down()
+    match body.state:
+        case _S.SERVING | _S.SUSPECT | _S.DRAINING:
+            due = body.terms.shutdown_timeout_s if event.is_shutdown else body.terms.drain_timeout_s
+            body.drain(event.at, Goal.STOP, why, due)
+            if event.is_now:
+                body.say(CutRequests(body.active.generation, why))
+        case _S.STARTING | _S.WARMING | _S.DRAINED:
+            body.stop_active(event.at, Goal.STOP, why)
+        case _S.STOPPING:
+            body.goal = Goal.STOP
+            body.reason = why
+            body.close_gate(why)
+        case _S.BLOCKED if body.has_process and not event.is_shutdown:
+            body.stop_active(event.at, Goal.STOP, why)
+        case _S.BLOCKED if body.has_process:
+            body.rest(_S.STOPPED, event.at, f"{why}; {body.reason}")
+        case _:
+            body.rest(_S.STOPPED, event.at, why)
+
+
+def drain(lane: Organs, event: DrainAsked) -> None:
+    """Refuse new requests and let the rest finish; the worker stays up."""
+    body = lane.body
+    body.keep(Wish.DRAINED)
+    if body.state in SERVES or body.state is _S.DRAINING:
+        why = event.reason or "drained by a person"
+        lane.recycler.give_up(event.at, Outcome.ABORTED, why)
+        lane.measurer.stand_down()
+        body.drain(event.at, Goal.DRAIN, why, body.terms.drain_timeout_s)
+
+
+def resume(lane: Organs, event: ResumeAsked) -> None:
+    """Take requests again."""
+    body = lane.body
+    body.keep(Wish.RUNNING)
+    if body.state is _S.DRAINED or (body.state is _S.DRAINING and body.goal is Goal.DRAIN):
+        lane.reopen(event.at, "resumed by a person")
+
+
+def recycle(lane: Organs, event: RecycleAsked) -> None:
+    """Replace the worker because somebody says so."""
+    lane.recycle(event.at, event.trigger, event.reason, is_now=event.is_now, before=lane.judge.verdict)
+
+
+def probe(lane: Organs, event: ProbeAsked) -> None:
+    """Measure now."""
+    lane.measurer.ask(event.at)
+
+
+def change_terms(lane: Organs, event: TermsChanged) -> None:
+    """Take up new settings; those that only a new worker can take up wait for it, and it drains first."""
+    body = lane.body
+    body.terms = event.terms
+    lane.measurer.cadence.terms = event.terms.canary
+    if not event.needs_worker:
+        return
+    why = "the configuration changed"
+    match body.state:
+        case _S.SERVING | _S.SUSPECT | _S.DRAINED:
+            lane.recycler.give_up(event.at, Outcome.ABORTED, why)
+            lane.recycle(event.at, Trigger.CONFIG, why, before=lane.judge.verdict)
+        case _S.DRAINING if body.goal is Goal.DRAIN:
+            body.is_outdated = True
+        case _S.STARTING | _S.WARMING:
+            lane.measurer.stand_down()
+            body.stop_active(event.at, Goal.RESTART, why)
+        case _S.BACKING_OFF | _S.FAILED:
+            body.crashes.clear()
+            body.disarm(TimerName.BACK_OFF)
+            body.begin_start(event.at, why)
+        case _:
+            pass  # no worker, or one that is on its way out: the next one takes the settings up
+
+
+def change_window(lane: Organs, event: WindowChanged) -> None:
+    """The quiet hours began or ended."""
+    lane.body.is_window_open = event.is_open

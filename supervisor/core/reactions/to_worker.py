@@ -1,0 +1,135 @@
+"""What happens to the active worker, from finding room for it to its exit."""
+
+from __future__ import annotations
+
+from supervisor.core.body import Goal
+from supervisor.core.commands import SpawnWorker
+from supervisor.core.events import (
+    RequestPoisoned,
+    RoomFound,
+    RoomLacked,
+    SpawnFailed,
+    WorkerExited,
+    WorkerHung,
+    WorkerMeasured,
+    WorkerReady,
+    WorkerSpawned,
+)
+from supervisor.core.organs import Organs
+from supervisor.core.record import Outcome
+from supervisor.core.states import SERVES, LaneState
+from supervisor.core.terms import TimerName, Trigger
+
+_S = LaneState
+
+
+def room_found(lane: Organs, event: RoomFound) -> None:
+    """It fits: spawn it."""
+    body = lane.body
+    body.disarm(TimerName.ROOM)
+    body.enter(_S.STARTING, event.at, "the worker loads")
+    body.say(SpawnWorker(event.generation))
+    body.arm(TimerName.START, body.terms.start_timeout_s)
+
+
+def room_lacked(lane: Organs, event: RoomLacked) -> None:
+    """It does not fit yet. Waiting for other lanes to start is no fault, so its deadline moves on."""
+    lane.body.reason = event.reason
+    if event.is_fleet:
+        lane.body.arm(TimerName.ROOM, lane.body.terms.memory_timeout_s)
+
+
+def spawned(lane: Organs, event: WorkerSpawned) -> None:
+    """Its process runs."""
+    worker = lane.body.workers.find(event.generation)
+    if worker:
+        worker.pid, worker.port, worker.spawned_at = event.pid, event.port, event.at
+
+
+def spawn_failed(lane: Organs, event: SpawnFailed) -> None:
+    """Its command cannot be executed: no use in trying again."""
+    if lane.body.state is _S.STOPPING:
+        _gone(lane, event.at)
+        return
+    lane.recycler.give_up(event.at, Outcome.FAILED, event.reason)
+    lane.body.rest(_S.FAILED, event.at, event.reason)
+
+
+def ready(lane: Organs, event: WorkerReady) -> None:
+    """It answers."""
+    lane.body.disarm(TimerName.START)
+    lane.warm(event.at)
+
+
+def exited(lane: Organs, event: WorkerExited) -> None:
+    """Its process ended: as wanted, or by itself."""
+    body = lane.body
+    if body.state in (_S.STOPPING, _S.BLOCKED):
+        _gone(lane, event.at)
+    elif body.state is _S.DRAINING and body.goal in (Goal.STOP, Goal.UNLOAD):
+        body.stop_active(event.at, body.goal, body.reason)
+        _gone(lane, event.at)
+    else:
+        how = f"killed by {event.signal}" if event.signal else f"exit code {event.code}"
+        lane.crash(event.at, f"the worker died by itself ({how})")
+
+
+def _gone(lane: Organs, at: float) -> None:
+    """A worker that was told to stop is gone: on to what it was stopped for."""
+    body = lane.body
+    body.disarm(TimerName.STOP, TimerName.KILL)
+    lane.recycler.old_gone(at)
+    match body.goal:
+        case Goal.STOP:
+            body.rest(_S.STOPPED, at, body.reason)
+        case Goal.UNLOAD:
+            body.rest(_S.UNLOADED, at, body.reason)
+        case Goal.RETRY:
+            body.crashes.add(at, body.active.generation)
+            lane.try_again(at, body.reason)
+        case _:
+            body.begin_start(at, body.reason)
+
+
+def hung(lane: Organs, event: WorkerHung) -> None:
+    """It is alive and gets nowhere."""
+    lane.replace_hung(event.at, event.evidence)
+
+
+def measured(lane: Organs, event: WorkerMeasured) -> None:
+    """New readings: they may say that it is too big, has done its share, or is not needed now."""
+    body, terms, worker = lane.body, lane.body.terms, lane.body.active
+    worker.memory_bytes = event.memory_bytes
+    worker.requests, worker.generated_tokens = event.requests, event.generated_tokens
+    body.workers.peak_memory_bytes = max(body.workers.peak_memory_bytes, event.memory_bytes)
+    if body.state not in SERVES or lane.recycler.under_way:
+        return
+    spent = _budget_spent(lane, event)
+    if terms.memory_limit_bytes is not None and event.memory_bytes > terms.memory_limit_bytes:
+        limit_gb = terms.memory_limit_bytes / 1e9
+        over = f"its memory of {event.memory_bytes / 1e9:.1f} GB is over memory.limit ({limit_gb:.1f} GB)"
+        lane.recycle(event.at, Trigger.MEMORY, over, before=lane.judge.verdict)
+    elif spent and worker.uptime_s(event.at) >= terms.recycle.min_uptime_s:
+        lane.recycle(event.at, Trigger.BUDGET, spent, before=lane.judge.verdict)
+    elif terms.idle_unload_s is not None and event.idle_s >= terms.idle_unload_s:
+        lane.measurer.stand_down()
+        body.drain(event.at, Goal.UNLOAD, f"idle for {event.idle_s:.0f} s", terms.drain_timeout_s)
+
+
+def _budget_spent(lane: Organs, event: WorkerMeasured) -> str | None:
+    budget = lane.body.terms.recycle
+    spent = (
+        (budget.after_generated_tokens, event.generated_tokens, "generated tokens"),
+        (budget.after_requests, event.requests, "requests"),
+        (budget.after_uptime_s, lane.body.active.uptime_s(event.at), "seconds of uptime"),
+    )
+    for limit, used, unit in spent:
+        if limit is not None and used >= limit:
+            return f"recycle.after is reached: {used:.0f} {unit} of {limit:.0f}"
+    return None
+
+
+def poisoned(lane: Organs, event: RequestPoisoned) -> None:
+    """A request, not the worker, was to blame for two deaths."""
+    lane.body.crashes.forgive(event.generations)
+    lane.body.note(f"request {event.request_id} was in flight at two worker deaths and is refused")

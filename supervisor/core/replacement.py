@@ -1,0 +1,170 @@
+"""One recycle from its first thought to its record: the small machine inside a lane's life.
+
+It walks down ``Step``. In place the old worker goes first: waiting, draining, stopping, starting, verifying. With
+overlap the new one comes first: waiting, starting, proving, retiring. What it may do to clients depends on what set
+it off: only a hang, a crash, hard memory or a person's ``--now`` may cut a stream; mere slowness never does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+
+from supervisor.core.record import (
+    AfterSpeed,
+    BeforeSpeed,
+    Cause,
+    CauseKind,
+    DrainFacts,
+    OldWorker,
+    Outcome,
+    RecycleRecord,
+    StopFacts,
+)
+from supervisor.core.samples import Verdict
+from supervisor.core.terms import Replace, Trigger
+from supervisor.core.workers import Worker
+
+CUTS = frozenset({Trigger.HUNG, Trigger.CRASHED, Trigger.MEMORY})
+"""Triggers whose worker cannot be waited for."""
+
+FOR_SLOWNESS = frozenset({Trigger.DEGRADED, Trigger.AGE, Trigger.BAD_SPAWN})
+"""Triggers whose success is a matter of speed, and is verified."""
+
+VERIFY_RUNS = 5
+"""Clean runs that tell a cure from a futile recycle."""
+
+PROOF_VOID_LIMIT = 3
+"""So many disturbed proofs, and the candidate gives way to an in-place recycle."""
+
+
+class Step(StrEnum):
+    """How far a replacement has come."""
+
+    WAITING_SLOT = "waiting_slot"
+    WAITING_IDLE = "waiting_idle"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+    STARTING = "starting"
+    PROVING = "proving"
+    VERIFYING = "verifying"
+    RETIRING = "retiring"
+
+
+@dataclass
+class Replacement:
+    """A recycle under way."""
+
+    lane: str
+    trigger: Trigger
+    reason: str
+    begun_at: float
+    replace: Replace
+    is_now: bool = False
+    step: Step = Step.WAITING_SLOT
+    has_slot: bool = False
+    before: Verdict | None = None
+    baseline_tok_s: float | None = None
+    """What fresh means, at the smallest prompt size."""
+    cause: Cause = field(default_factory=Cause)
+    old: OldWorker = field(default_factory=OldWorker)
+    closed_at: float | None = None
+    """When the gate began to hold."""
+    unserved_at: float | None = None
+    """When the old worker no longer served: it was told to stop, hung or died."""
+    stop_sent_at: float | None = None
+    exited_at: float | None = None
+    opened_at: float | None = None
+    is_killed: bool = False
+    rates: list[float] = field(default_factory=list)
+    """Decode rates of the new worker."""
+    proof_voids: int = 0
+
+    @property
+    def may_cut(self) -> bool:
+        """Whether streams in flight may be ended for it."""
+        return self.is_now or self.trigger in CUTS
+
+    @property
+    def is_for_slowness(self) -> bool:
+        """Whether only a faster worker makes it a success."""
+        return self.trigger in FOR_SLOWNESS
+
+    @property
+    def runs_wanted(self) -> int:
+        """Clean runs of the new worker before its gate opens."""
+        return VERIFY_RUNS if self.is_for_slowness else 1
+
+    def remember(self, worker: Worker, at: float) -> None:
+        """Keep what the record says of the old worker."""
+        self.old = OldWorker(
+            worker.pid,
+            worker.generation,
+            worker.uptime_s(at),
+            worker.requests,
+            worker.generated_tokens,
+            worker.memory_bytes,
+        )
+
+    def record(self, outcome: Outcome | None, following: str = "") -> RecycleRecord:
+        """The record as far as the core knows it; ``outcome`` None makes it an intent."""
+        return RecycleRecord(
+            lane=self.lane,
+            trigger=self.trigger,
+            reason=self.reason,
+            cause=self.cause,
+            before=self._before(),
+            worker=self.old,
+            drain=DrainFacts(waited_s=_between(self.closed_at, self.unserved_at) or 0.0),
+            stop=StopFacts(took_s=_between(self.stop_sent_at, self.exited_at), killed=self.is_killed),
+            replace=self.replace,
+            downtime_s=self._downtime_s(),
+            after=self._after(),
+            outcome=outcome,
+            next=following,
+        )
+
+    def _downtime_s(self) -> float:
+        return 0.0 if self.replace is Replace.OVERLAP else _between(self.unserved_at, self.opened_at) or 0.0
+
+    def _before(self) -> BeforeSpeed:
+        verdict = self.before
+        if verdict is None:
+            return BeforeSpeed()
+        return BeforeSpeed(
+            verdict.decode_tok_s,
+            verdict.baseline_tok_s,
+            verdict.ratio,
+            verdict.interval,
+            verdict.confidence,
+            {str(size): rate for size, rate in verdict.by_prompt_tokens},
+            verdict.samples,
+        )
+
+    def _after(self) -> AfterSpeed:
+        if not self.rates:
+            return AfterSpeed()
+        middle, fresh = median(self.rates), self.baseline_tok_s
+        return AfterSpeed(middle, middle / fresh if fresh else None, tuple(self.rates))
+
+
+def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str) -> Cause:
+    """The cause as far as the trigger alone tells it."""
+    match trigger:
+        case Trigger.DEGRADED:
+            return Cause(CauseKind.WORKER_AGED, (verdict.reason,) if verdict else ())
+        case Trigger.HUNG:
+            return Cause(CauseKind.HANG, (reason,))
+        case Trigger.CRASHED:
+            return Cause(CauseKind.CRASH, (reason,))
+        case Trigger.MEMORY:
+            return Cause(CauseKind.MEMORY_PRESSURE, (reason,))
+        case Trigger.BAD_SPAWN:
+            return Cause(CauseKind.BAD_SPAWN, (reason,))
+        case _:
+            return Cause(CauseKind.NONE, (reason,) if reason else ())
+
+
+def _between(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None else max(end - begin, 0.0)
