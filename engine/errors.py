@@ -1,0 +1,50 @@
+"""What can go wrong in the engine, by whose fault it is. Every text is meant for a person."""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """Anything the engine raises on purpose."""
+
+
+class ModelError(EngineError):
+    """The model cannot be found, fetched or loaded: a matter of configuration or of the machine."""
+
+
+class RequestError(EngineError):
+    """The request cannot be served as it is: the client's to change."""
+
+
+class PromptTooLongError(RequestError):
+    """The prompt leaves no room for an answer."""
+
+    def __init__(self, tokens: int, context_length: int) -> None:
+        super().__init__(
+            f"the prompt has {tokens} tokens and this model's context is {context_length}; "
+            f"shorten it to at most {context_length - 1}"
+        )
+
+
+class DrainingError(EngineError):
+    """The engine is going down and takes no new request."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine is draining and takes no new requests; try again in a moment")
+
+
+class EngineStoppedError(EngineError):
+    """The engine went down under a request that was still being served."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine stopped before this answer was complete")
+
+
+class DecodeError(EngineError):
+    """Decoding failed under one request: a fault of this program or of the machine (memory); others are served on."""
+
+
+class UnknownRemedyError(RequestError):
+    """There is no such remedy."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"no remedy is called {name!r}; there are {', '.join(known)}")

@@ -1,0 +1,109 @@
+"""What is asked of the engine and what it gives back: plain values, no MLX, shared by both threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Finish = Literal["stop", "length"]
+Phase = Literal["prefill", "decode"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How one token is chosen from the model's logits; the defaults change nothing.
+
+    `temperature` 0 is greedy. `top_k` 0, `top_p` 1, `min_p` 0, `repetition_penalty` 1 and the other penalties 0 are off.
+    Penalties look back as mlx-lm's do: `repetition_context_size` tokens, and 20 for presence and frequency. With a
+    `seed`, a request gives the same tokens each time, with or without speculation.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    repetition_penalty: float = 1.0
+    repetition_context_size: int = 20
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """One prompt to continue.
+
+    `stop_tokens` end the generation; the one that did is part of the last batch. `speculation` None leaves the choice to
+    the engine, False decodes plainly. `content_class` tells kinds of content apart for the acceptance statistics.
+    """
+
+    id: str
+    prompt: tuple[int, ...]
+    max_tokens: int
+    sampling: Sampling = Sampling()
+    stop_tokens: frozenset[int] = frozenset()
+    speculation: bool | None = None
+    content_class: str = ""
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """The tokens of one step or cycle, in order; `from_draft` of them were accepted drafts."""
+
+    tokens: tuple[int, ...]
+    finish: Finish | None = None
+    from_draft: int = 0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one generation has cost so far; seconds are the decode thread's own."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    cycles: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """The loaded model as the wire needs it. `tokenizer` is mlx-lm's TokenizerWrapper."""
+
+    id: str
+    tokenizer: Any
+    vocab_size: int
+    context_length: int
+    eos_ids: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Whether decoding moves. `since` and `last_step_at` are moments of time.monotonic; `tokens` is since the start."""
+
+    state: Literal["idle", "busy", "stalled"]
+    since: float
+    tokens: int
+    phase: Phase | None
+    last_step_at: float
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """How the engine is to run, as its command line says.
+
+    `speculation` is `auto` (the best drafter there is), `off` or `ngram`; `max_draft` bounds the tokens drafted in a
+    cycle; `prefix_bytes` is the memory that finished prompts may keep (None: a share of the machine's); `max_context`
+    narrows the model's own context length.
+    """
+
+    model: str
+    speculation: Literal["auto", "off", "ngram"] = "auto"
+    max_draft: int = 15
+    prefix_bytes: int | None = None
+    max_context: int | None = None
