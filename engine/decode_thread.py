@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import (
@@ -189,7 +190,7 @@ class DecodeThread:
                         self._waiting.append(order)
                     case _Remedy():
                         scheduler.remedy(order.name)
-                        post_to(self._loop, lambda done=order.done: None if done.done() else done.set_result(None))
+                        post_to(self._loop, partial(_settle, order.done))
                     case _Stop():
                         self._is_stopping = True
         except queue.Empty:
@@ -229,3 +230,8 @@ class DecodeThread:
         self._unfinished.discard(generation)
         if not self._unfinished:
             self._empty.set()
+
+
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():  # whoever asked may have gone
+        done.set_result(None)

@@ -14,7 +14,8 @@ Phase = Literal["prefill", "decode"]
 class Sampling:
     """How one token is chosen from the model's logits; the defaults change nothing.
 
-    `temperature` 0 is greedy. `top_k` 0, `top_p` 1, `min_p` 0, `repetition_penalty` 1 and the other penalties 0 are off.
+    `temperature` 0 is greedy. `top_k` 0, `top_p` 1, `min_p` 0, `repetition_penalty` 1 and the other
+    penalties 0 are off.
     Penalties look back as mlx-lm's do: `repetition_context_size` tokens, and 20 for presence and frequency. With a
     `seed`, a request gives the same tokens each time, with or without speculation.
     """
@@ -35,8 +36,8 @@ class Sampling:
 class GenerationRequest:
     """One prompt to continue.
 
-    `stop_tokens` end the generation; the one that did is part of the last batch. `speculation` None leaves the choice to
-    the engine, False decodes plainly. `content_class` tells kinds of content apart for the acceptance statistics.
+    `stop_tokens` end the generation; the one that did is part of the last batch. `speculation` None leaves the choice
+    to the engine, False decodes plainly. `content_class` tells kinds of content apart for the acceptance statistics.
     """
 
     id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from typing import Any
 
 WINDOW_STEPS = 512
@@ -23,7 +23,7 @@ class Tally:
         self.generated_tokens = 0
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._windows: dict[int, deque[tuple[int, float]]] = {}
         self._reached: Counter[int] = Counter()
         self._accepted: Counter[int] = Counter()

@@ -1,0 +1,78 @@
+"""One token at a time, one step ahead: the oracle that speculation is measured against, and the arm it starts from.
+
+As mlx-lm's generate_step does, the next step is launched on the token still being computed, so the device never waits
+for Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.nn.layers.base import Module
+
+from engine.sampling import Chooser
+
+CLEAR_EVERY = 256
+"""Tokens between two calls of clear_cache; mlx-lm's cadence."""
+
+
+class Sequence:
+    """One request on the model: its tokens, their KV cache, and how the next ones are chosen.
+
+    `tokens` is the prompt and the output so far, `fed` how many of them the cache holds: all but the last where
+    decoding begins, and between cycles.
+    """
+
+    def __init__(self, model: Module, cache: list[Any], chooser: Chooser, tokens: list[int], fed: int = 0) -> None:
+        self.model = model
+        self.cache = cache
+        self.chooser = chooser
+        self.tokens = tokens
+        self.fed = fed
+
+    def forward(self, inputs: mx.array) -> mx.array:
+        """Feed `inputs` [n] after what the cache holds; returns logits [n, vocabulary]."""
+        logits: mx.array = self.model(inputs[None], cache=self.cache)
+        self.fed += inputs.size
+        return logits[0]
+
+    def recent(self, extra: list[int]) -> mx.array:
+        """The tokens that penalties may look at for the choice of len(extra) + 1 rows, ending with `extra`."""
+        seen = self.tokens[-self.chooser.looks_back :] if self.chooser.looks_back else []
+        return mx.array(seen + extra, mx.uint32)
+
+
+class Pipeline:
+    """Plain decoding of one sequence, one step ahead of what has been read."""
+
+    def __init__(self, sequence: Sequence) -> None:
+        self._sequence = sequence
+        self._pending: mx.array | None = None
+        self._before = sequence.recent([])
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether a step is under way whose token has not been read."""
+        return self._pending is not None
+
+    def advance(self, *, launch_next: bool) -> int:
+        """Read the next token and append it to the sequence, launching the step after it first if asked to."""
+        sequence = self._sequence
+        if self._pending is None:
+            self._before = sequence.recent([])
+            self._pending = self._launch(mx.array(sequence.tokens[-1:]), len(sequence.tokens))
+        pending, self._pending = self._pending, None
+        if launch_next:
+            if sequence.chooser.looks_back:
+                self._before = mx.concatenate([self._before, pending])[-sequence.chooser.looks_back :]
+            self._pending = self._launch(pending, len(sequence.tokens) + 1)
+        token = int(pending.item())  # type: ignore[arg-type]  # token ids are whole
+        sequence.tokens.append(token)
+        return token
+
+    def _launch(self, inputs: mx.array, position: int) -> mx.array:
+        sequence = self._sequence
+        chosen = sequence.chooser(sequence.forward(inputs), position, self._before)
+        mx.async_eval(chosen)
+        return chosen
