@@ -37,7 +37,7 @@ def write_tokenizer(metadata: dict[str, Any], folder: Path) -> None:
     def named(role: str) -> str:
         return words[int(metadata[f"tokenizer.ggml.{role}_token_id"].item())]
 
-    wrapped = PreTrainedTokenizerFast(
+    wrapped = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         bos_token=named("bos"),
         eos_token=named("eos"),

@@ -74,5 +74,5 @@ class Pipeline:
     def _launch(self, inputs: mx.array, position: int) -> mx.array:
         sequence = self._sequence
         chosen = sequence.chooser(sequence.forward(inputs), position, self._before)
-        mx.async_eval(chosen)
+        mx.async_eval(chosen)  # type: ignore[no-untyped-call]
         return chosen

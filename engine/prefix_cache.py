@@ -83,7 +83,7 @@ def _copy(cache: list[Any], length: int) -> list[Any]:
     for layer in cache:
         keys, values, _ = layer.state
         state = mx.contiguous(keys[..., :length, :]), mx.contiguous(values[..., :length, :]), length
-        copies.append(KVCache.from_state(state))
+        copies.append(KVCache.from_state(state))  # type: ignore[no-untyped-call]
     mx.eval([copy.state for copy in copies])
     return copies
 
