@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import mlx.core as mx
 import psutil
 from mlx_lm.models.cache import make_prompt_cache
 
-from engine import model
-from engine.plain import CLEAR_EVERY, Pipeline, Sequence
+from engine import blas, model
+from engine.acceptance import Acceptance
+from engine.calibrate import calibrate
+from engine.controller import Controller
+from engine.costs import Costs
+from engine.drafters import Drafter, NoDrafter
+from engine.drafters.ngram import NgramDrafter
+from engine.plain import Sequence
 from engine.prefill import Prefill
 from engine.prefix_cache import PrefixCache
 from engine.request import EngineSettings, Finish, GenerationRequest, ModelInfo, Phase, TokenBatch, Usage
+from engine.rollback import can_rewind, why_not
 from engine.sampling import Chooser
+from engine.speculate import decode
 from engine.tally import Tally
 
 PREFIX_SHARE = 8
 """Without a setting, finished prompts may keep one part in so many of the machine's memory."""
+PUBLISH_EVERY_S = 0.5
 
 
 class Scheduler:
-    """Serves one request at a time. `phase`, `tally` and `stats` may be read from any thread."""
+    """Serves one request at a time. `phase`, `tally`, `usage` and `stats` may be read from any thread."""
 
     def __init__(self, loaded: model.LoadedModel, settings: EngineSettings) -> None:
         self.info: ModelInfo = loaded.info
@@ -32,10 +41,17 @@ class Scheduler:
         self.phase: Phase | None = None
         self.usage = Usage()
         self._model = loaded.model
-        self._settings = settings
         self._prefill = Prefill()
         budget = settings.prefix_bytes
         self._prefixes = PrefixCache(psutil.virtual_memory().total // PREFIX_SHARE if budget is None else budget)
+        widest = max(0, settings.max_draft)
+        self.controller = Controller(Costs(), Acceptance(widest), widest=widest)
+        self._drafter, self._why_off = self._pick_drafter(settings)
+        self._idle_work: Iterator[None] = iter(())
+        if not self._why_off:
+            self._idle_work = calibrate(self._model, self.controller.costs, widest)
+        self._published: dict[str, Any] = {}
+        self._publish()
 
     @classmethod
     def load(cls, settings: EngineSettings, tell: model.LoadProgress) -> Scheduler:
@@ -55,52 +71,75 @@ class Scheduler:
             self.phase = "prefill"
             for fed, seconds in self._prefill.feed(sequence):
                 self.tally.count_prefill(fed, seconds)
-                self._spend(prefill_s=self.usage.prefill_s + seconds)
+                self._add(prefill_s=seconds)
                 yield TokenBatch(())
             self.phase = "decode"
             yield from self._generate(sequence, request)
         except Exception:
-            sequence.fed = 0  # what the cache holds is not known any more
+            sequence.fed = 0  # nobody knows what the cache holds now
             raise
         finally:
             self.phase = None
             self._prefixes.keep(sequence.tokens, sequence.fed, sequence.cache)
+            self._publish()
 
-    def _generate(self, sequence: Sequence, request: GenerationRequest) -> Generator[TokenBatch]:
-        pipeline = Pipeline(sequence)
+    def _generate(self, sequence: Sequence, request: GenerationRequest) -> Iterator[TokenBatch]:
         room = min(request.max_tokens, self.info.context_length - len(sequence.tokens))
-        before = time.monotonic()
-        for count in range(1, room + 1):
-            token = pipeline.advance(launch_next=count < room)
-            now = time.monotonic()
-            self.tally.count_step(len(sequence.tokens), 1, now - before)
-            self._spend(decode_s=self.usage.decode_s + now - before, completion_tokens=count)
-            before = now
-            finish: Finish | None = "stop" if token in request.stop_tokens else "length" if count == room else None
-            yield TokenBatch((token,), finish)
-            if count % CLEAR_EVERY == 0:
-                mx.clear_cache()
-            if finish:
-                return
+        drafter: Drafter = NoDrafter() if request.speculation is False else self._drafter
+        published = time.monotonic()
+        steps = decode(
+            sequence, room, request.stop_tokens, drafter=drafter, policy=self.controller, spend=self.tally.spend
+        )
+        for step in steps:
+            context, count = len(sequence.tokens), len(step.tokens)
+            self.tally.count_step(context, count, step.seconds)
+            self._add(decode_s=step.seconds, completion_tokens=count)
+            if step.drafted:
+                self.tally.count_cycle(step.drafted, step.accepted)
+                self._add(cycles=1, drafted=step.drafted, accepted=step.accepted)
+            if time.monotonic() - published > PUBLISH_EVERY_S:
+                published = time.monotonic()
+                self._publish()
+            room -= count
+            finish: Finish | None = "stop" if step.tokens[-1] in request.stop_tokens else None if room else "length"
+            yield TokenBatch(step.tokens, finish, step.accepted)
 
     def work_idly(self) -> bool:
         """Do a little of what is worth doing while nobody waits; False when there is nothing left."""
-        return False
+        is_left = next(self._idle_work, self) is None
+        if not is_left:
+            self._publish()
+        return is_left
 
     def remedy(self, name: str) -> None:
         """Perform one of decode_thread.REMEDIES."""
-        match name:
-            case "drop_prefix_cache":
-                self._prefixes.clear()
-            case "clear_cache":
-                pass
-        mx.synchronize()
+        if name == "drop_prefix_cache":
+            self._prefixes.clear()
+        elif name == "speculation_off":
+            self._drafter, self._why_off = NoDrafter(), "switched off by a remedy"
+        mx.synchronize()  # what is still being computed holds buffers
         mx.clear_cache()
+        self._publish()
 
     def stats(self) -> dict[str, Any]:
-        """The tally, and memory in bytes."""
+        """The tally, memory in bytes, what speculation does and why, and the prefix cache."""
         memory = {"active": mx.get_active_memory(), "cache": mx.get_cache_memory(), "peak": mx.get_peak_memory()}
-        return {**self.tally.snapshot(), "memory_bytes": memory}
+        return {**self.tally.snapshot(), "memory_bytes": memory, "blas": blas.state(), **self._published}
 
-    def _spend(self, **changed: Any) -> None:
-        self.usage = dataclasses.replace(self.usage, **changed)
+    def _pick_drafter(self, settings: EngineSettings) -> tuple[Drafter, str]:
+        if settings.speculation == "off" or settings.max_draft < 1:
+            return NoDrafter(), "off by setting"
+        cache = make_prompt_cache(self._model)
+        return (NgramDrafter(), "") if can_rewind(cache) else (NoDrafter(), why_not(cache))
+
+    def _publish(self) -> None:
+        """Make a snapshot of what only this thread may read."""
+        speculation = {"method": self._drafter.method, **self.controller.snapshot()}
+        if self._why_off:
+            speculation |= {"k": 0, "why": self._why_off}
+        prefixes = {"entries": len(self._prefixes), "bytes": self._prefixes.nbytes}
+        self._published = {"speculation": speculation, "prefix_cache": prefixes}
+
+    def _add(self, **amounts: float) -> None:
+        totals = {name: getattr(self.usage, name) + amount for name, amount in amounts.items()}
+        self.usage = dataclasses.replace(self.usage, **totals)

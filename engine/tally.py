@@ -6,14 +6,11 @@ import threading
 from collections import Counter, defaultdict, deque
 from typing import Any
 
+from engine.costs import bucket_of
+
 WINDOW_STEPS = 512
 """Steps a context bucket's decode window spans: long enough for a steady rate, short enough to show ageing."""
 MAX_POSITIONS = 16
-
-
-def bucket_of(context: int) -> int:
-    """The context bucket of a step: the smallest of 256, 512, 1024, ... that holds `context` tokens."""
-    return max(256, 1 << (context - 1).bit_length())
 
 
 class Tally:

@@ -1,0 +1,46 @@
+"""Drafters guess the next tokens of a sequence; the model verifies them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Guessed tokens, in order. Acceptance is learned per `kind`: a drafter names its degrees of confidence by it."""
+
+    tokens: tuple[int, ...] = ()
+    kind: str = ""
+
+
+class Drafter(Protocol):
+    """Follows one sequence at a time and guesses how it goes on."""
+
+    @property
+    def method(self) -> str:
+        """The name that /stats shows."""
+
+    def begin(self, tokens: list[int]) -> None:
+        """Follow a new sequence, which starts with `tokens`."""
+
+    def extend(self, tokens: list[int]) -> None:
+        """The sequence went on with `tokens`."""
+
+    def propose(self, limit: int) -> Draft:
+        """Guess at most `limit` tokens after those known; an empty draft where there is nothing to go by."""
+
+
+class NoDrafter:
+    """Guesses nothing: every step is a plain one."""
+
+    method = "off"
+
+    def begin(self, tokens: list[int]) -> None:
+        pass
+
+    def extend(self, tokens: list[int]) -> None:
+        pass
+
+    def propose(self, limit: int) -> Draft:  # noqa: ARG002  the protocol's signature
+        return Draft()
