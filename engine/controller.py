@@ -2,8 +2,8 @@
 
 Plain decoding is the reference arm. A draft length is chosen when what it is expected to give, over what it costs,
 beats a plain step: with a margin and a lower bound to begin, by the estimate to go on. A ledger keeps the time lost
-that way under one hundredth of the time decoded, plus one cycle; a few cycles' worth of time won within the same sequence
-may be lost again.
+that way under one hundredth of the time decoded, plus one cycle; a few cycles' worth of time won within the same
+sequence may be lost again.
 """
 
 from __future__ import annotations
