@@ -26,11 +26,10 @@ class Chooser:
         self._sampling = sampling
         self._seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
         self._processors = _processors(sampling)
-        contexts = {
-            sampling.repetition_context_size: sampling.repetition_penalty != 1,
-            PENALTY_CONTEXT: bool(sampling.presence_penalty or sampling.frequency_penalty),
-        }
-        self.looks_back = max((context for context, is_used in contexts.items() if is_used), default=0)
+        self.looks_back = max(
+            sampling.repetition_context_size if sampling.repetition_penalty != 1 else 0,
+            PENALTY_CONTEXT if sampling.presence_penalty or sampling.frequency_penalty else 0,
+        )
         """How many tokens before a choice its penalties need to see."""
 
     def __call__(self, logits: mx.array, position: int, before: mx.array) -> mx.array:
