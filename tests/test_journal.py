@@ -18,7 +18,8 @@ import pytest
 from supervisor.core.record import BeforeSpeed, Outcome, RecycleRecord
 from supervisor.core.terms import Trigger
 from supervisor.journal import Journal
-from supervisor.journal.recycle_log import BLOCK_BYTES, append_line, decode, encode, read_newest
+from supervisor.journal.recycle_log import BLOCK_BYTES, append_line, read_newest
+from supervisor.jsontext import decode, encode
 
 
 def record_of(number: int, lane: str = "qwen", outcome: Outcome | None = Outcome.CURED) -> RecycleRecord:
@@ -212,7 +213,7 @@ async def test_a_log_that_is_no_file_is_trouble_but_no_error(tmp_path: Path) -> 
 
 def test_what_json_cannot_say_becomes_null() -> None:
     assert encode({"a": float("nan"), "b": (1.5, float("inf")), "c": {"d": "ü"}}) == (
-        '{"a":null,"b":[1.5,null],"c":{"d":"ü"}}\n'.encode()
+        '{"a":null,"b":[1.5,null],"c":{"d":"ü"}}'
     )
 
 

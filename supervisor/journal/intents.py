@@ -10,7 +10,7 @@ from urllib.parse import quote
 import structlog
 
 from supervisor.journal.durable import remove_file, replace_file
-from supervisor.journal.recycle_log import decode, encode
+from supervisor.jsontext import decode, encode
 
 log = structlog.get_logger(__name__)
 
@@ -22,7 +22,7 @@ class Intents:
         self._folder = folder
 
     def write(self, document: Mapping[str, Any]) -> None:
-        replace_file(self._path(document["lane"]), encode(document))
+        replace_file(self._path(document["lane"]), encode(document).encode() + b"\n")
 
     def drop(self, lane: str, record_id: str) -> None:
         """Remove the lane's intent if it is the one of this record; a later one may have begun already."""

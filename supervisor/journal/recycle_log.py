@@ -6,32 +6,17 @@ The file is opened by its path for each append, so that whoever deletes or renam
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from supervisor.journal.durable import PRIVATE_FOLDER, opened, sync, sync_folder, write_all
+from supervisor.jsontext import decode, encode
 
 BLOCK_BYTES = 64 * 1024
 LONGEST_LOOK_BACK_BYTES = 32 * 1024 * 1024
 """How far back one query reads; at 2 kB a record that is 16,000 recycles."""
-
-
-def encode(document: Mapping[str, Any]) -> bytes:
-    """One line of JSON. What JSON cannot say (NaN, infinities) becomes null, so that anyone can read it."""
-    return json.dumps(_finite(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-
-
-def decode(line: bytes) -> dict[str, Any] | None:
-    """The object of a line; None for a torn, empty or foreign one."""
-    try:
-        document = json.loads(line)
-    except ValueError:
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def append_line(path: Path, document: Mapping[str, Any]) -> None:
@@ -41,7 +26,7 @@ def append_line(path: Path, document: Mapping[str, Any]) -> None:
         size = os.fstat(descriptor).st_size
         is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         try:
-            write_all(descriptor, (b"\n" if is_torn else b"") + encode(document))
+            write_all(descriptor, (b"\n" if is_torn else b"") + encode(document).encode() + b"\n")
             sync(descriptor)
         except OSError:
             with contextlib.suppress(OSError):
@@ -84,13 +69,3 @@ def _split_backwards(file: BinaryIO) -> Iterator[bytes]:
         yield from reversed(whole)
         rest, at = first, start
     yield rest
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value

@@ -1,0 +1,32 @@
+"""JSON that every reader can read: one line, and null for what JSON cannot say."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def encode(document: Mapping[str, Any]) -> str:
+    """``document`` on one line; NaN and infinities become null."""
+    return json.dumps(_finite(document), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def decode(text: str | bytes) -> dict[str, Any] | None:
+    """The object in ``text``; None if it is torn, empty or not an object."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
