@@ -1,9 +1,8 @@
 """How many tokens to draft now, where 0 is always an answer. Pure: time comes in as data, so a day can be replayed.
 
 Plain decoding is the reference arm. A draft length is chosen when what it is expected to give, over what it costs,
-beats a plain step: with a margin and a lower bound to begin, by the estimate to go on. A ledger keeps the time lost
-that way under one hundredth of the time decoded, plus one cycle; a few cycles' worth of time won within the same
-sequence may be lost again.
+beats a plain step: with a margin and a lower bound to begin, by the estimate to go on. A ledger bounds the
+time that may be lost that way.
 """
 
 from __future__ import annotations
@@ -14,12 +13,10 @@ from typing import Any
 from engine.acceptance import CAUTION, Acceptance, Shadows
 from engine.costs import Costs
 from engine.drafters import Draft
+from engine.ledger import Ledger
 
 ENTER = 1.03
 LEAVE = 1.00
-LOSS_SHARE = 0.01
-CREDIT_CYCLES = 3.0
-"""Time won pays for at most so many lost cycles later in the sequence."""
 REFRESH_CYCLES = 64
 """Cycles after which plain steps are measured again; where speculation wins by half or more, four times as many."""
 REFRESH_STEPS = 16
@@ -46,13 +43,13 @@ class Controller:
         self._cycles_since_plain = 0
         self._plain_run = 0
         self._refresh_left = 0
-        self._credit = 0.0
+        self._ledger = Ledger()
         self._last = _Choice()
 
     def sequence_began(self) -> None:
         """New content: speculation has to prove itself again, and what was won before pays for nothing."""
         self._is_speculating = False
-        self._credit = min(self._credit, 0.0)
+        self._ledger.begin()
         self.acceptance.fade()
 
     def choose(self, context: int, draft: Draft) -> int:
@@ -71,20 +68,20 @@ class Controller:
         if self._refresh_left > 0:
             self._refresh_left -= 1
             return _Choice(why="measuring plain steps again")
-        if self._credit < 0:
-            return _Choice(why="the loss ledger is spent")
         caution, bar = (0.0, LEAVE) if self._is_speculating else (CAUTION, ENTER)
         expected = self.acceptance.expected(kind, min(available, self.widest), caution=caution)
-        best = _Choice(why="no draft length pays", gain=0.0)
-        for k in self.costs.widths:
-            seconds = self.costs.cycle(k, context) if k < len(expected) else None
-            if seconds and (gain := expected[k] * plain / seconds) > best.gain:
-                best = _Choice(k, gain, "drafting pays")
-        if best.gain >= bar:
-            self._is_speculating = True
-            return best
-        self._is_speculating = False
-        return _Choice(0, best.gain, "no draft length pays")
+        cycles = {k: self.costs.cycle(k, context) or float("inf") for k in self.costs.widths if k < len(expected)}
+        gains = {k: expected[k] * plain / seconds for k, seconds in cycles.items()}
+        best = max(gains, key=gains.__getitem__, default=0)
+        self._is_speculating = gains.get(best, 0.0) >= bar
+        if not self._is_speculating:
+            return _Choice(0, gains.get(best, 0.0), "no draft length pays")
+        dearest = self._dearest(context)
+        paying = [k for k in gains if gains[k] >= bar and self._ledger.affords(cycles[k], plain, dearest)]
+        if not paying:
+            return _Choice(0, gains[best], "too much time was lost lately")
+        best = max(paying, key=gains.__getitem__)
+        return _Choice(best, gains[best], "drafting pays")
 
     def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float) -> None:
         """A plain step gave `tokens` in `seconds`."""
@@ -94,7 +91,7 @@ class Controller:
             self.costs.observe(0, context, seconds)
         if self._plain_run >= REFRESH_STEPS:
             self._cycles_since_plain = 0
-        self._earn(context, LOSS_SHARE * seconds)
+        self._ledger.settle(seconds, seconds, self._dearest(context))
 
     def cycle_ended(self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float) -> None:
         """A cycle verified `draft`, whose first `accepted` tokens were right, and gave `tokens` in `seconds`."""
@@ -107,15 +104,14 @@ class Controller:
         self.acceptance.observe(draft.kind, len(draft.tokens), accepted)
         self.costs.observe(len(draft.tokens), context, seconds)
         plain = self.costs.plain(context) or 0.0
-        self._earn(context, len(tokens) * plain - (1 - LOSS_SHARE) * seconds)
+        self._ledger.settle(seconds, len(tokens) * plain, self._dearest(context))
 
     def sequence_ended(self) -> None:
         """The shadows of this sequence will never be resolved any further."""
         self._shadows.end()
 
-    def _earn(self, context: int, seconds: float) -> None:
-        dearest = max((self.costs.cycle(k, context) or 0.0 for k in self.costs.widths), default=0.0)
-        self._credit = min(self._credit + seconds, CREDIT_CYCLES * dearest)
+    def _dearest(self, context: int) -> float:
+        return max((self.costs.cycle(k, context) or 0.0 for k in self.costs.widths), default=0.0)
 
     def snapshot(self) -> dict[str, Any]:
         """The last choice with its reason, and what it was weighed by; for /stats."""
@@ -123,6 +119,6 @@ class Controller:
             "k": self._last.k,
             "why": self._last.why,
             "expected_gain": round(self._last.gain, 3),
-            "credit_ms": round(self._credit * 1000, 1),
+            "owed_ms": round(self._ledger.owed * 1000, 1),
             "cost_ms": self.costs.table(),
         }

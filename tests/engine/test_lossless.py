@@ -107,7 +107,7 @@ def test_penalties_and_biases_see_the_same_tokens_in_a_block_as_one_by_one(model
         prompt = random_prompt(seed)
         expected = reference(model, prompt, COUNT, logits_processors=make_logits_processors(**options))
         drafter = OracleDrafter(prompt + expected, 0.3, seed)
-        assert decoded(model, prompt, COUNT, drafter, ScriptedPolicy(widths, seed), sampling) == expected
+        assert decoded(model, prompt, COUNT, drafter, ScriptedPolicy(widths, seed), sampling=sampling) == expected
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_penalties_and_biases_see_the_same_tokens_in_a_block_as_one_by_one(model
 def test_a_seed_gives_the_same_sample_with_and_without_speculation(model, sampling):
     for seed in range(4):
         prompt = random_prompt(seed)
-        expected = decoded(model, prompt, COUNT, NoDrafter(), PLAIN, sampling)
+        expected = decoded(model, prompt, COUNT, NoDrafter(), PLAIN, sampling=sampling)
         drafter = OracleDrafter(prompt + expected, 0.4, seed)
-        assert decoded(model, prompt, COUNT, drafter, ScriptedPolicy(WIDTHS, seed), sampling) == expected
-    assert decoded(model, prompt, COUNT, NoDrafter(), PLAIN, Sampling(1.0, seed=6)) != expected
+        assert decoded(model, prompt, COUNT, drafter, ScriptedPolicy(WIDTHS, seed), sampling=sampling) == expected
+    assert decoded(model, prompt, COUNT, NoDrafter(), PLAIN, sampling=Sampling(1.0, seed=6)) != expected
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_speculative_samples_are_distributed_as_the_model_says(model, sampling):
     draws = 1500
     drafter = OracleDrafter(prompt + list(likeliest), 0.0)
     seen = Counter(
-        tuple(decoded(model, prompt, 2, drafter, ScriptedPolicy([1]), Sampling(**sampling, seed=seed)))
+        tuple(decoded(model, prompt, 2, drafter, ScriptedPolicy([1]), sampling=Sampling(**sampling, seed=seed)))
         for seed in range(draws)
     )
     assert set(seen) <= {pair for pair, chance in expected.items() if chance > 0}

@@ -131,6 +131,7 @@ def decoded(
     count: int,
     drafter: Drafter,
     policy: ScriptedPolicy,
+    *,
     sampling: Sampling | None = None,
     stops: frozenset[int] = frozenset(),
 ) -> list[int]:
