@@ -1,0 +1,35 @@
+"""``freshlane status``"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import typer
+
+from supervisor.cli.client import Daemon
+from supervisor.cli.conversation import talk
+from supervisor.cli.exits import Exit
+from supervisor.cli.options import AnyLaneArgument, ConfigOption, JsonOption, UrlOption
+from supervisor.cli.render.lanes import lane_in_full, lanes_table
+from supervisor.cli.terminal import out, print_json, say, width
+
+
+def status(
+    lane: AnyLaneArgument = None, as_json: JsonOption = False, config: ConfigOption = None, url: UrlOption = None
+) -> None:
+    """Show the lanes once: state, speed against fresh, and what comes next. A LANE that failed exits with 4."""
+    path = f"/api/lanes/{quote(lane, safe='')}" if lane else "/api/lanes"
+
+    async def ask(daemon: Daemon) -> dict[str, Any]:
+        return await daemon.get(path)
+
+    document = talk(config, url, ask)
+    if as_json:
+        print_json(document)
+    elif lane:
+        say(*lane_in_full(document, width(), out()))
+    else:
+        say(*lanes_table(document["lanes"], width(), out()))
+    if lane and document.get("state") == "failed":
+        raise typer.Exit(Exit.LANE_FAILED)
