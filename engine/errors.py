@@ -15,6 +15,14 @@ class RequestError(EngineError):
     """The request cannot be served as it is: the client's to change."""
 
 
+class FieldError(RequestError):
+    """One field of a request is wrong, or asks for what is not supported; `field` is its name in the body."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+
+
 class PromptTooLongError(RequestError):
     """The prompt leaves no room for an answer."""
 
