@@ -1,0 +1,59 @@
+"""What a gate counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KEPT_GENERATIONS = 16
+
+
+@dataclass
+class GenerationCount:
+    """One worker's share. ``progress_at``: monotonic seconds of the last byte that came from it."""
+
+    inflight: int = 0
+    requests: int = 0
+    generated_tokens: int = 0
+    progress_at: float | None = None
+
+
+@dataclass
+class Totals:
+    """A lane's, since the daemon began.
+
+    ``held``: waited because there was no worker. ``failed``: got an error of ours although the lane takes requests.
+    ``cut``: answers that freshlane ended. ``requests``: sent, each once.
+    """
+
+    held: int = 0
+    failed: int = 0
+    replayed: int = 0
+    cut: int = 0
+    requests: int = 0
+    generated_tokens: int = 0
+
+
+class Counts:
+    """The totals, and the counts of the last generations."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self._of: dict[int, GenerationCount] = {}
+
+    def of(self, generation: int) -> GenerationCount:
+        """The counts of one generation, begun at nothing."""
+        count = self._of.get(generation)
+        if count is None:
+            count = self._of[generation] = GenerationCount()
+            self._forget_old()
+        return count
+
+    @property
+    def inflight(self) -> int:
+        """Requests in flight on all workers."""
+        return sum(count.inflight for count in self._of.values())
+
+    def _forget_old(self) -> None:
+        ended = [generation for generation, count in self._of.items() if not count.inflight]
+        for generation in sorted(ended)[: max(0, len(self._of) - KEPT_GENERATIONS)]:
+            del self._of[generation]
