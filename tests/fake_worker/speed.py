@@ -1,0 +1,84 @@
+"""How fast a request runs: spawn, age, noise, host and context together give its nominal rate."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+from tests.fake_worker.knobs import Knobs, LiveKnobs
+
+
+def count_spawn(counter: Path | None) -> int:
+    """Which spawn this process is, from 0; it is counted in the file."""
+    if counter is None:
+        return 0
+    with counter.open("a") as marks:
+        marks.write(f"{os.getpid()}\n")
+    return len(counter.read_text().splitlines()) - 1
+
+
+class Speed:
+    def __init__(self, knobs: LiveKnobs, spawn: int, started: float) -> None:
+        self._knobs = knobs
+        self._started = started
+        start = knobs()
+        generation = os.environ.get("FRESHLANE_GENERATION", str(spawn))
+        self._random = random.Random(f"{start.seed}:{generation}")
+        self._spawn_speed = self._draw(start, spawn)
+        self._forgiven_requests = 0
+        self._forgiven_s = 0.0
+        self._host_seen: tuple[int, float] = (-1, 1.0)
+
+    def _draw(self, knobs: Knobs, spawn: int) -> float | None:
+        if not knobs.spawn_speeds:
+            return None
+        if knobs.spawn_counter is not None:
+            return knobs.spawn_speeds[spawn % len(knobs.spawn_speeds)]
+        return self._random.choice(knobs.spawn_speeds)
+
+    def age(self, requests: int) -> float:
+        """How far the decay has come, 0 to 1."""
+        knobs, share = self._knobs(), 0.0
+        if knobs.decay_requests:
+            share = (requests - self._forgiven_requests) / knobs.decay_requests
+        if knobs.decay_seconds:
+            share = max(share, (time.monotonic() - self._started - self._forgiven_s) / knobs.decay_seconds)
+        share = min(1.0, max(0.0, share))
+        return float(share >= 1.0) if knobs.decay_shape == "step" else share
+
+    def cure(self, requests: int) -> None:
+        self._forgiven_requests = requests
+        self._forgiven_s = time.monotonic() - self._started
+
+    def base(self, requests: int) -> float:
+        """The rate of this process now in tokens a second, without noise, host and context."""
+        knobs = self._knobs()
+        fresh = self._spawn_speed or knobs.decay_from or knobs.tok_s
+        if not knobs.decay_to:
+            return fresh
+        return fresh * (1 - self.age(requests) * (1 - knobs.decay_to / (knobs.decay_from or fresh)))
+
+    def draw_luck(self) -> float:
+        """The factor of one request: noise and outliers."""
+        knobs = self._knobs()
+        luck = max(0.05, self._random.gauss(1.0, knobs.noise)) if knobs.noise else 1.0
+        return luck * 0.5 if self._random.random() < knobs.outliers else luck
+
+    def host_factor(self) -> float:
+        path = self._knobs().host_speed_file
+        if path is None:
+            return 1.0
+        try:
+            changed = path.stat().st_mtime_ns
+            if changed != self._host_seen[0]:
+                self._host_seen = (changed, float(path.read_text()))
+        except (OSError, ValueError):
+            return self._host_seen[1]  # missing or half written: as before
+        return self._host_seen[1]
+
+    def rate(self, requests: int, luck: float, context: int) -> float:
+        """Tokens a second of a request at `context` tokens."""
+        seconds = 1 / (self.base(requests) * luck * self.host_factor())
+        return 1 / (seconds + self._knobs().ms_per_1k * context / 1_000_000)
