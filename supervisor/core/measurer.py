@@ -100,6 +100,7 @@ class Measurer:
     def begin_cadence(self, at: float) -> None:
         """The lane serves: the next canary comes by cadence."""
         self._forget()
+        self.cadence.heed(self.judge.verdict)
         self._body.arm(TimerName.CANARY, self.cadence.due_in(at))
 
     def stand_down(self) -> None:
@@ -183,6 +184,7 @@ class Measurer:
         if self._is_holding:
             self.cadence.hold_worked(at)
         verdict = self.judge.observe(sample)
+        self.cadence.heed(verdict)
         self._pending = Purpose.BURST if verdict.wants_runs else Purpose.ROUTINE
         self._continue(at)
         return {

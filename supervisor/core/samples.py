@@ -110,6 +110,8 @@ class Verdict:
     """Median decode rate per prompt size."""
     wants_runs: int = 0
     """How many back-to-back runs the judge asks for now (a burst); 0: the usual cadence will do."""
+    wants_size: int | None = None
+    """The prompt size that the next runs should have, while one is in doubt; None: whichever's turn it is."""
 
 
 NO_VERDICT = Verdict(Status.UNKNOWN, "not measured yet")

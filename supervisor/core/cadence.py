@@ -1,0 +1,139 @@
+"""When the next canary of a lane is due, how large its prompt is, and when it may hold the gate for it.
+
+A run is paid for by the time that passes until the next one: after a run that took ``c`` seconds there is none for
+``c / budget``. So the share of lane time is bounded whatever the model, and a slow model is probed less often.
+"""
+
+from __future__ import annotations
+
+from supervisor.core.samples import Purpose, Sample, Status, Verdict, Void
+from supervisor.core.terms import CanaryTerms
+
+LARGE_EVERY = 3
+"""Every third turn is a larger prompt size's, the others are the smallest's."""
+
+RARE_EVERY = 12
+"""Turns between runs with a nonce, and between those of a size whose prompt takes long to read."""
+
+LONG_READ_S = 2.0
+HURRY = 0.3
+"""Under suspicion the next run comes after this share of ``every``."""
+
+FIRST_AFTER = 0.1
+"""A lane that has just begun to serve is measured after this share of ``every``: its worker is fresh only once."""
+
+DISTURBED_THAT_HOLD = 3
+"""So many runs in a row lost to clients, and a suspicion may hold the gate."""
+
+FAILED_HOLDS_THAT_LENGTHEN = 3
+LONG_HOLD = 8
+"""After that many holds in vain one hold, under suspicion, may be this much longer."""
+
+_DISTURBED = frozenset({Void.CLIENT_ARRIVED, Void.LANE_BUSY})
+
+
+class Cadence:
+    """The canary timetable of one lane. ``at`` is the daemon's monotonic clock, lengths are seconds."""
+
+    def __init__(self, terms: CanaryTerms) -> None:
+        self.terms = terms
+        """May be set anew at any time."""
+        self._is_suspicious = False
+        self._wanted_size: int | None = None
+        self._turn = 0
+        self._last_turn_of: dict[int, int] = {}
+        self._read_s: dict[int, float] = {}
+        self._refused: set[int] = set()
+        self._last_end: float | None = None
+        self._last_cost_s = 0.0
+        self._waits_since: float | None = None
+        self._disturbed = 0
+        self._failed_holds = 0
+        self._no_hold_before = 0.0
+        self._hold_began: float | None = None
+
+    def heed(self, verdict: Verdict) -> None:
+        """While the judge has doubts, runs come sooner, may hold the gate sooner, and have the size in doubt."""
+        self._is_suspicious = verdict.status is Status.SUSPECT
+        self._wanted_size = verdict.wants_size
+
+    # ---- what next ----
+
+    def plan(self, at: float) -> tuple[int, bool]:  # noqa: ARG002 - a timetable may ask for the time; this one counts
+        """Prompt size of the next run, and whether it starts with a nonce."""
+        if self._wanted_size is not None:
+            return self._wanted_size, False
+        is_rare = self._turn % RARE_EVERY == RARE_EVERY - 1
+        return self._size(), is_rare
+
+    def _size(self) -> int:
+        smallest, *larger = sorted(self.terms.prompt_tokens)
+        if self._turn % LARGE_EVERY:
+            return smallest
+        open_to = [size for size in larger if self._may_take(size)]
+        return min(open_to, key=lambda size: self._last_turn_of.get(size, -1), default=smallest)
+
+    def _may_take(self, size: int) -> bool:
+        if size in self._refused:
+            return False
+        if self._read_s.get(size, 0.0) <= LONG_READ_S:
+            return True
+        return self._turn - self._last_turn_of.get(size, -RARE_EVERY) >= RARE_EVERY
+
+    def due_in(self, at: float) -> float:
+        """Seconds until the next run."""
+        every, soonest = self.terms.every_s, self.terms.idle_for_s
+        if self._last_end is None:
+            return max(FIRST_AFTER * every, min(soonest, every))
+        share = self.terms.burst_budget if self._is_suspicious else self.terms.budget
+        interval = max(HURRY * every if self._is_suspicious else every, self._last_cost_s / share)
+        return max(self._last_end + interval - at, min(soonest, every))
+
+    def took(self, sample: Sample) -> None:
+        """A run came back."""
+        self._disturbed = self._disturbed + 1 if sample.void in _DISTURBED else 0
+        if sample.void is Void.UNMEASURABLE and sample.prompt_tokens != min(self.terms.prompt_tokens):
+            self._refused.add(sample.prompt_tokens)
+        if sample.void is not None and sample.void is not Void.UNMEASURABLE:
+            return
+        is_burst = sample.purpose is Purpose.BURST and self._last_end is not None
+        self._last_end = sample.at
+        self._waits_since = sample.at
+        if sample.ttft_s is not None:
+            self._read_s[sample.prompt_tokens] = sample.ttft_s
+        if not is_burst:  # a burst is paid for out of its own budget, by the judge
+            self._last_cost_s = sample.took_s
+            self._last_turn_of[sample.prompt_tokens] = self._turn
+            self._turn += 1
+
+    # ---- a lane that is never idle ----
+
+    def wants_hold(self, at: float) -> float | None:
+        """For how long the gate may be held for the run that is due now; None: not at all.
+
+        A lane that has not been measured for ``force_after`` gets a hold, one under suspicion as soon as clients keep
+        disturbing its runs.
+        """
+        if self._waits_since is None:
+            self._waits_since = at
+        is_pressing = self._is_suspicious and self._disturbed >= DISTURBED_THAT_HOLD
+        if at < self._no_hold_before or not (is_pressing or at - self._waits_since >= self.terms.force_after_s):
+            return None
+        self._hold_began = at
+        is_long = self._is_suspicious and self._failed_holds >= FAILED_HOLDS_THAT_LENGTHEN
+        return self.terms.hold_s * (LONG_HOLD if is_long else 1)
+
+    def hold_failed(self, at: float) -> None:
+        """No quiet moment came of it: the time to the next hold doubles."""
+        base = self.terms.every_s if self._is_suspicious else self.terms.force_after_s
+        was_long = self._failed_holds >= FAILED_HOLDS_THAT_LENGTHEN
+        self._failed_holds = 1 if was_long else self._failed_holds + 1
+        self._no_hold_before = at + max(base * 2.0**self._failed_holds, self._held_s(at) / self.terms.budget)
+
+    def hold_worked(self, at: float) -> None:
+        """It brought a clean run; the held time is paid for like a run."""
+        self._failed_holds = 0
+        self._no_hold_before = at + self._held_s(at) / self.terms.budget
+
+    def _held_s(self, at: float) -> float:
+        return 0.0 if self._hold_began is None else max(at - self._hold_began, 0.0)

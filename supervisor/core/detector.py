@@ -1,0 +1,276 @@
+"""The judge on one page: a worker has aged when a window of its last runs lies below the baseline, and a burst agrees.
+
+One strange run convicts nobody; it asks for a burst, a few runs back to back, which only fill the same window sooner.
+The window, one for each prompt size, convicts by counting sides: 7 of the last 8 runs under ``degraded.severe``, or 14
+of the last 16 under the mild limit, which is ``degraded.below`` less what the baseline itself leaves open. On a well
+worker whose runs scatter by 14 %, one in eight of them at half its rate, a run lies under the mild limit with a chance
+below 0.3: 14 of 16 happen once in three million runs.
+
+A burst adds at most four runs to a probe, so that no single bad moment of the host can convict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+from supervisor.core.baseline import Baseline
+from supervisor.core.judge import Cure
+from supervisor.core.ranks import median_interval, sign_test
+from supervisor.core.samples import NO_VERDICT, Purpose, Sample, Status, Verdict
+from supervisor.core.terms import LaneTerms
+
+WINDOW = 16
+MILD_HITS = 14
+SEVERE_WINDOW = 8
+SEVERE_HITS = 7
+
+RECENT = 5
+"""Runs whose median makes or lifts a suspicion."""
+RECENT_HITS = 4
+
+STRANGE = 1 / 1.5
+"""A single run below this ratio asks for a burst."""
+
+BURST_RUNS = RECENT - 1
+NOTICEABLE = 1.12
+"""A new worker not faster than the old one by this factor has cured nothing."""
+
+BURST_SAVINGS_S = 3600.0
+"""A lane that needed no bursts has saved up the burst budget of this long."""
+
+ERRORS_ALLOWED = 2.0
+ERRORS_ALLOWED_PROVISIONAL = 3.0
+"""How many standard errors of the baseline are given to the worker's advantage."""
+
+
+@dataclass
+class Life:
+    """One worker at one prompt size."""
+
+    rates: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    status: Status = Status.UNKNOWN
+
+
+class OnePageJudge:
+    """See above. Implements ``judge.Judge``."""
+
+    def __init__(self, terms: LaneTerms, baseline: Baseline) -> None:
+        self.terms = terms
+        self._baseline = baseline
+        self._verdict = NO_VERDICT
+        self._lives: dict[int, Life] = {}
+        self._burst_left = 0
+        self._burst_size: int | None = None
+        self._savings_s = terms.canary.burst_budget * BURST_SAVINGS_S
+        self._saved_at: float | None = None
+        self._convicted_size: int | None = None
+
+    @classmethod
+    def new(cls, terms: LaneTerms) -> OnePageJudge:
+        """A judge that knows nothing yet."""
+        return cls(terms, Baseline())
+
+    # ---- what it knows ----
+
+    @property
+    def verdict(self) -> Verdict:
+        """The last one."""
+        return self._verdict
+
+    @property
+    def smallest(self) -> int:
+        """The smallest prompt size."""
+        return min(self.terms.canary.prompt_tokens)
+
+    @property
+    def fresh_tok_s(self) -> float | None:
+        """Decode rate of a fresh worker at the smallest prompt size, tokens/s."""
+        return self._baseline.fresh_tok_s(self.smallest)
+
+    @property
+    def is_baseline_full(self) -> bool:
+        """Whether the baseline at the smallest size rests on enough runs of enough spawns."""
+        return self._baseline.is_full(self.smallest)
+
+    def baseline_summary(self) -> dict[str, Any]:
+        """{decode_tok_s, by_prompt_tokens, spawns, runs, quality}."""
+        return self._baseline.summary(self.smallest)
+
+    # ---- taking runs in ----
+
+    def worker_replaced(self, generation: int) -> None:
+        """Judge another worker, by its own runs."""
+        self._baseline.spawned()
+        self._lives = {}
+        self._burst_left = 0
+        self._verdict = Verdict(Status.UNKNOWN, f"generation {generation} is not measured yet")
+
+    def observe(self, sample: Sample) -> Verdict:
+        """Take one run in; a void one changes nothing."""
+        if not sample.is_clean or sample.decode_tok_s is None:
+            return self._verdict
+        self._pay(sample)
+        self._baseline.add(sample, self.terms.baseline)
+        life = self._lives.setdefault(sample.prompt_tokens, Life())
+        life.rates.append(sample.decode_tok_s)
+        has_burst_ended = self._count_down(sample)
+        if not self._burst_left:
+            self._judge(sample.prompt_tokens, life, may_suspect=has_burst_ended or self._savings_s <= 0)
+        if sample.purpose in (Purpose.ROUTINE, Purpose.ASKED):
+            self._burst_left = self._burst_wanted(sample, life) if self._savings_s > 0 else 0
+            self._burst_size = sample.prompt_tokens
+        self._verdict = self._say(sample)
+        return self._verdict
+
+    def _pay(self, sample: Sample) -> None:
+        """Bursts are paid from a share of lane time, saved up for an hour at most."""
+        share = self.terms.canary.burst_budget
+        passed = 0.0 if self._saved_at is None else max(sample.at - self._saved_at, 0.0)
+        self._saved_at = sample.at
+        self._savings_s = min(self._savings_s + share * passed, share * BURST_SAVINGS_S)
+        if sample.purpose is Purpose.BURST:
+            self._savings_s -= sample.took_s
+
+    def _count_down(self, sample: Sample) -> bool:
+        """Whether this run was the last of a burst."""
+        if sample.purpose is not Purpose.BURST or sample.prompt_tokens != self._burst_size:
+            self._burst_left = 0
+            return False
+        self._burst_left = max(self._burst_left - 1, 0)
+        return self._burst_left == 0
+
+    def _judge(self, size: int, life: Life, *, may_suspect: bool) -> None:
+        fresh, recent = self._baseline.fresh_tok_s(size), list(life.rates)[-RECENT:]
+        if fresh is None:
+            life.status = Status.UNKNOWN
+            return
+        limit, middle = self._limit(size) * fresh, median(recent)
+        if self._is_convicted(size, life.rates, fresh):
+            life.status = Status.DEGRADED
+        elif life.status is Status.UNKNOWN or (len(recent) == RECENT and middle >= (fresh + limit) / 2):
+            life.status = Status.HEALTHY
+        elif may_suspect and len(recent) == RECENT and middle < limit and life.status is Status.HEALTHY:
+            life.status = Status.SUSPECT
+
+    def _limit(self, size: int) -> float:
+        """The ratio under which a run counts against the worker."""
+        allowed = ERRORS_ALLOWED if self._baseline.is_full(size) else ERRORS_ALLOWED_PROVISIONAL
+        return self.terms.degraded.below * math.exp(-allowed * self._baseline.log_error(size))
+
+    def _is_convicted(self, size: int, rates: Sequence[float], fresh: float) -> bool:
+        return self._is_severe(rates, fresh) or _hits(rates, self._limit(size) * fresh) >= MILD_HITS
+
+    def _is_severe(self, rates: Sequence[float], fresh: float) -> bool:
+        return _hits(list(rates)[-SEVERE_WINDOW:], self.terms.degraded.severe * fresh) >= SEVERE_HITS
+
+    def _burst_wanted(self, sample: Sample, life: Life) -> int:
+        size, fresh = sample.prompt_tokens, self._baseline.fresh_tok_s(sample.prompt_tokens)
+        if self._is_fresh(sample) and self._baseline.lacks(size):
+            return min(self._baseline.lacks(size), BURST_RUNS)
+        if fresh is None or life.status is Status.DEGRADED:
+            return 0
+        recent = list(life.rates)[-RECENT:]
+        is_strange = recent[-1] < STRANGE * fresh or _hits(recent, self._limit(size) * fresh) >= RECENT_HITS
+        return BURST_RUNS if is_strange or life.status is Status.SUSPECT else 0
+
+    def _is_fresh(self, sample: Sample) -> bool:
+        terms = self.terms.baseline
+        return sample.worker_age_s <= terms.fresh_for_s and sample.worker_requests < terms.fresh_requests
+
+    # ---- saying what they tell ----
+
+    def _say(self, sample: Sample) -> Verdict:
+        size = self._worst_size(sample.prompt_tokens)
+        life = self._lives[size]
+        is_in_doubt = life.status in (Status.SUSPECT, Status.DEGRADED)
+        by_size = self._rates_by_size()
+        verdict = Verdict(
+            status=life.status,
+            reason=f"no baseline at {size} prompt tokens yet ({self._baseline.runs(size)} fresh runs)",
+            at=sample.at,
+            decode_tok_s=by_size.get(self.smallest),
+            by_prompt_tokens=tuple(by_size.items()),
+            wants_runs=self._burst_left,
+            wants_size=self._burst_size if self._burst_left else size if is_in_doubt else None,
+        )
+        fresh = self._baseline.fresh_tok_s(size)
+        if fresh is None:
+            return verdict
+        if life.status is Status.DEGRADED:
+            self._convicted_size = size
+        return self._with_evidence(verdict, size, fresh)
+
+    def _with_evidence(self, verdict: Verdict, size: int, fresh: float) -> Verdict:
+        evidence, limit = self._evidence(self._lives[size], fresh), self._limit(size)
+        middle, slow = median(evidence), _hits(evidence, limit * fresh)
+        low, high = median_interval(evidence)
+        return replace(
+            verdict,
+            reason=(
+                f"{middle:.1f} tok/s at {size} prompt tokens, {middle / fresh:.0%} of a fresh worker's {fresh:.1f}; "
+                f"{slow} of {len(evidence)} runs below {limit:.0%}"
+            ),
+            ratio=middle / fresh,
+            interval=(low / fresh, high / fresh),
+            confidence=1.0 - sign_test(slow, len(evidence)),
+            samples=evidence,
+            baseline_tok_s=fresh,
+        )
+
+    def _evidence(self, life: Life, fresh: float) -> tuple[float, ...]:
+        """The runs that the verdict rests on."""
+        rates = tuple(life.rates)
+        if life.status is Status.SUSPECT:
+            return rates[-RECENT:]
+        is_mild = life.status is Status.DEGRADED and not self._is_severe(rates, fresh)
+        return rates if is_mild else rates[-SEVERE_WINDOW:]
+
+    def _worst_size(self, measured: int) -> int:
+        """The size that the verdict is about: the one in worst standing, and among equals the one just measured."""
+        standing = (Status.DEGRADED, Status.SUSPECT, Status.HEALTHY, Status.UNKNOWN)
+        return min(self._lives, key=lambda size: (standing.index(self._lives[size].status), size != measured))
+
+    def _rates_by_size(self) -> dict[int, float]:
+        return {size: median(list(life.rates)[-SEVERE_WINDOW:]) for size, life in sorted(self._lives.items())}
+
+    # ---- what a recycle brought ----
+
+    def compare(self, before_rates: Sequence[float], after_rates: Sequence[float]) -> Cure:
+        """``cured``, ``partial`` or ``futile``; the new worker's rates are of the smallest prompt size.
+
+        Rates of an old worker that was slow at a larger size cannot be held against them: then only the baseline
+        speaks.
+        """
+        after, fresh = median(after_rates), self.fresh_tok_s
+        is_comparable = bool(before_rates) and self._convicted_size in (None, self.smallest)
+        if is_comparable and after < NOTICEABLE * median(before_rates):
+            return "futile"
+        if fresh is not None and after < self.terms.degraded.below * fresh:
+            return "partial"
+        return "cured"
+
+    # ---- outliving the daemon ----
+
+    def reset(self) -> None:
+        """Forget what fresh means; the worker is judged again once five fresh runs are in."""
+        self._baseline = Baseline()
+        self._lives = {}
+        self._burst_left = 0
+        self._verdict = Verdict(Status.UNKNOWN, "the baseline was reset")
+
+    def to_json(self) -> dict[str, Any]:
+        """The baseline: a life is judged by its own runs and does not outlive the daemon."""
+        return self._baseline.to_json()
+
+    def restore(self, document: Mapping[str, Any]) -> None:
+        """Take up a baseline that ``to_json`` gave."""
+        self._baseline = Baseline.from_json(document)
+
+
+def _hits(rates: Sequence[float], limit: float) -> int:
+    return sum(rate < limit for rate in rates)
