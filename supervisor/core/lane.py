@@ -46,7 +46,7 @@ class Row(NamedTuple):
         """`acts`, `ignored` or `impossible`."""
         if state in self.acts_in:
             return "acts"
-        return (Otherwise.IMPOSSIBLE if state in self.impossible_in else Otherwise.IGNORED).value
+        return str((Otherwise.IMPOSSIBLE if state in self.impossible_in else Otherwise.IGNORED).value)
 
 
 _SERVED = SERVES | {_S.DRAINING, _S.DRAINED}

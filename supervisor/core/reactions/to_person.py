@@ -103,7 +103,9 @@ def change_terms(lane: Organs, event: TermsChanged) -> None:
     """Take up new settings; those that only a new worker can take up wait for it, and it drains first."""
     body = lane.body
     body.terms = event.terms
+    lane.judge.terms = event.terms
     lane.measurer.cadence.terms = event.terms.canary
+    lane.judge.terms = event.terms
     if not event.needs_worker:
         return
     why = "the configuration changed"
