@@ -39,3 +39,6 @@ UrlOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print what the daemon says, as JSON.", show_default=False)]
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the record.", show_default=False)
+]

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from supervisor.cli.exits import UsageError
 from supervisor.cli.terminal import warn
 from supervisor.errors import FreshlaneError
+from supervisor.token import read_token, token_path
 
 DEFAULT_LISTEN = "127.0.0.1:7411"
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach one that listens everywhere
@@ -71,8 +72,7 @@ def find_target(config: Path | None, url: str | None) -> Target:
     if key or not (asked_url == own_url or _is_loopback(asked_url)):
         # The token of this machine's daemon is never shown to another machine.
         return Target(asked_url, key, "FRESHLANE_API_KEY")
-    token, token_path = _read_token(state_dir)
-    return Target(asked_url, token, f"FRESHLANE_API_KEY and {token_path}")
+    return Target(asked_url, read_token(state_dir), f"FRESHLANE_API_KEY and {token_path(state_dir)}")
 
 
 def url_of(listen: str) -> str:
@@ -82,24 +82,33 @@ def url_of(listen: str) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _from_config(path: Path | None) -> tuple[str, Path | None]:
+def _from_config(path: Path | None) -> tuple[str, Path]:
     from supervisor.config import load  # noqa: PLC0415 - pydantic takes a while; only verbs that need it pay
+    from supervisor.settings import Settings  # noqa: PLC0415
 
     if path is None:
-        return DEFAULT_LISTEN, None
+        usual = Settings()
+        return usual.listen, usual.state_dir
     try:
         settings = load(path).settings
     except FreshlaneError:
-        warn(f"{path} has errors (see: freshlane check); asking the daemon at {url_of(DEFAULT_LISTEN)}")
-        return DEFAULT_LISTEN, None
-    return str(settings.listen), settings.state_dir
+        return _despite_errors(path, Settings().listen, Settings().state_dir)
+    return settings.listen, settings.state_dir
 
 
-def _read_token(state_dir: Path | None) -> tuple[str | None, Path]:
-    from supervisor.token import read_token, token_path  # noqa: PLC0415
+def _despite_errors(path: Path, listen: str, state_dir: Path) -> tuple[str, Path]:
+    """The two keys a command needs, of a file that is being edited or names variables only the daemon has."""
+    import yaml  # noqa: PLC0415
 
-    path = token_path(state_dir)
-    return read_token(path), path
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        document = None
+    if not isinstance(document, dict):
+        warn(f"{path} cannot be read (see: freshlane check); asking the daemon at {url_of(listen)}")
+        return listen, state_dir
+    written = {key: value for key, value in document.items() if isinstance(value, str) and "${" not in value}
+    return written.get("listen", listen), Path(written.get("state_dir", state_dir)).expanduser()
 
 
 def _checked(url: str) -> str:

@@ -49,6 +49,12 @@ def say(*lines: str | Text) -> None:
         out().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def print_line(line: str) -> None:
+    """Print a line as it is, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def warn(text: str) -> None:
     """Print a warning on stderr."""
     err().print(Text(text, style="warn"), soft_wrap=True)
@@ -61,8 +67,7 @@ def print_json(document: Any) -> None:
 
 def print_json_line(document: Any) -> None:
     """Print one document on one line, at once, for whoever follows."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+    print_line(json.dumps(document, ensure_ascii=False))
 
 
 def _console(*, is_stderr: bool) -> Console:

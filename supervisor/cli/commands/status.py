@@ -16,7 +16,7 @@ from supervisor.cli.terminal import out, print_json, say, width
 
 
 def status(
-    lane: AnyLaneArgument = None, as_json: JsonOption = False, config: ConfigOption = None, url: UrlOption = None
+    lane: AnyLaneArgument = None, *, as_json: JsonOption = False, config: ConfigOption = None, url: UrlOption = None
 ) -> None:
     """Show the lanes once: state, speed against fresh, and what comes next. A LANE that failed exits with 4."""
     path = f"/api/lanes/{quote(lane, safe='')}" if lane else "/api/lanes"

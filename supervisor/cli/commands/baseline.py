@@ -1,0 +1,48 @@
+"""``freshlane baseline``: what fresh means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from supervisor.cli.client import Daemon
+from supervisor.cli.conversation import talk
+from supervisor.cli.exits import UsageError
+from supervisor.cli.options import AnyLaneArgument, ConfigOption, JsonOption, UrlOption
+from supervisor.cli.render.baselines import baseline_lines
+from supervisor.cli.terminal import out, print_json, say, width
+
+
+def baseline(
+    lane: AnyLaneArgument = None,
+    *,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Forget it: the next fresh workers measure it anew.", show_default=False)
+    ] = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+) -> None:
+    """Show how fast a fresh worker of each lane is, and from which spawns that is known."""
+    if reset and lane is None:
+        raise UsageError("reset which lane's baseline? `freshlane baseline LANE --reset`")
+
+    async def ask(daemon: Daemon) -> dict[str, Any]:
+        if lane is None:
+            document = await daemon.get("/api/lanes")
+            return {str(one["name"]): one.get("baseline") for one in document["lanes"]}
+        path = f"/api/lanes/{quote(lane, safe='')}/baseline"
+        return await (daemon.delete(path) if reset else daemon.get(path))
+
+    document = talk(config, url, ask)
+    if as_json:
+        print_json(document)
+    elif reset:
+        say(f"{lane}: forgotten; the next fresh workers measure it anew")
+    else:
+        known: Mapping[str, Any] = document if lane is None else {lane: document.get("baseline", document)}
+        for name, one in known.items():
+            say(*baseline_lines(name, one, width(), out()))

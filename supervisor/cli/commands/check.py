@@ -1,0 +1,44 @@
+"""``freshlane check``"""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from supervisor.cli.options import ConfigOption
+from supervisor.cli.render.layout import Column, lay_out
+from supervisor.cli.target import require_config
+from supervisor.cli.terminal import say, warn, width
+from supervisor.cli.words import plural
+from supervisor.config import load
+from supervisor.settings import LaneSettings
+
+COLUMNS = (Column("LANE", 100), Column("MODEL", 80), Column("WORKER", 90), Column("RECYCLES", 60), Column("NAMES", 50))
+
+
+def check(config: ConfigOption = None) -> None:
+    """Show every error of lanes.yaml at once and exit with 2; or what would run."""
+    path = require_config(config)
+    loaded = load(path)
+    settings = loaded.settings
+    say(f"{path}: {plural(len(settings.lanes), 'lane')}, listening on {settings.listen}, state in {settings.state_dir}")
+    say(*lay_out(COLUMNS, [_row(lane) for lane in settings.lanes.values()], width()))
+    for warning in loaded.warnings:
+        warn(f"warning: {warning}")
+
+
+def _row(lane: LaneSettings) -> list[Text]:
+    return [
+        Text(lane.name, style="name"),
+        Text(lane.worker_model),
+        Text(_worker(lane)),
+        Text(lane.recycle.mode),
+        Text(", ".join(lane.names[1:]), style="quiet"),
+    ]
+
+
+def _worker(lane: LaneSettings) -> str:
+    if lane.is_attached:
+        return f"attached to {lane.attach}"
+    if lane.is_ours:
+        return "freshlane's own engine"
+    return " ".join(lane.command or ()) or f"preset {lane.preset}"

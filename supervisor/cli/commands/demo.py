@@ -1,0 +1,12 @@
+"""``freshlane demo``"""
+
+from __future__ import annotations
+
+import typer
+
+
+def demo() -> None:
+    """See it work: the built-in lane starts, its worker is slowed from outside, noticed, and replaced."""
+    from supervisor.cli.demo import run_demo  # noqa: PLC0415 - the help must not load the whole daemon
+
+    raise typer.Exit(run_demo())

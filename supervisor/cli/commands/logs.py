@@ -1,0 +1,32 @@
+"""``freshlane logs``: what a worker printed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from supervisor.cli.client import Daemon
+from supervisor.cli.conversation import talk
+from supervisor.cli.options import ConfigOption, LaneArgument, UrlOption
+from supervisor.cli.terminal import print_line
+
+
+def logs(
+    lane: LaneArgument,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it prints.")] = False,
+    tail: Annotated[int, typer.Option("--tail", "-n", metavar="N", min=0, help="How many of the last lines.")] = 100,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+) -> None:
+    """Show the output of a lane's worker."""
+
+    async def ask(daemon: Daemon) -> None:
+        path = f"/api/lanes/{quote(lane, safe='')}/logs"
+        lines = daemon.lines(path, following=follow, tail=tail, follow="true" if follow else None)
+        async for line in lines:
+            print_line(line)
+
+    talk(config, url, ask)

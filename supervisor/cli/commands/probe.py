@@ -1,0 +1,47 @@
+"""``freshlane probe``: measure a lane now, or any server by its URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from supervisor.cli.asking import ask_lane
+from supervisor.cli.exits import UsageError
+from supervisor.cli.options import AnyLaneArgument, ConfigOption, JsonOption, UrlOption
+
+
+def probe(
+    lane: AnyLaneArgument = None,
+    *,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="M", help="Measure the server at --url by this model's name.", show_default=False
+        ),
+    ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            "--compare",
+            metavar="FILE",
+            help="Keep the result in FILE, or compare with the one kept there.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+) -> None:
+    """Measure LANE now; or, with --url and --model, any running server, without daemon or lanes.yaml."""
+    if lane is not None and model is None and compare is None:
+        ask_lane("probe", lane, config, url, wait=True, as_json=as_json)
+        return
+    if lane is not None or not url or not model:
+        raise UsageError(
+            "probe what? `freshlane probe LANE`, or `freshlane probe --url URL --model M [--compare FILE]`"
+        )
+    from supervisor.cli.probe_url import probe_url  # noqa: PLC0415 - measuring needs more than asking
+
+    raise typer.Exit(probe_url(url=url, model=model, compare=compare, as_json=as_json))

@@ -1,0 +1,64 @@
+"""The screen of ``freshlane top``: what is known now, drawn to the terminal's size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from supervisor.cli.render.lanes import lanes_table
+from supervisor.cli.render.recycles import story
+from supervisor.cli.words import plural, sparkline
+
+HISTORY_S = 24 * 3600.0
+SPARKS = 20
+
+
+class TopScreen:
+    """Change its attributes; rich draws it anew."""
+
+    MOST_STORIES: ClassVar[int] = 3
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.lanes: Sequence[Mapping[str, Any]] = ()
+        self.samples: Sequence[Mapping[str, Any]] = ()
+        self.recycles: Sequence[Mapping[str, Any]] = ()
+        self.trouble = ""
+
+    @staticmethod
+    def since() -> float:
+        """Unix time from which on samples are shown."""
+        return datetime.now(UTC).timestamp() - HISTORY_S
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [self._title(options.max_width), Text()]
+        lines += lanes_table(self.lanes, options.max_width, console, trends(self.samples, self.lanes))
+        if self.recycles:
+            lines += [Text(), Text("NEWEST RECYCLES", style="head")]
+            for record in sorted(self.recycles, key=lambda record: str(record.get("time", ""))):
+                lines += story(record, options.max_width, console)
+        height = options.height or console.height
+        for line in lines[:height]:
+            line.truncate(options.max_width, overflow="ellipsis")
+            yield line
+
+    def _title(self, width: int) -> Text:
+        title = Text("freshlane ", style="name").append(f"{self.url}  {plural(len(self.lanes), 'lane')}", style="quiet")
+        right = Text(self.trouble, style="bad") if self.trouble else Text(f"{datetime.now():%H:%M:%S}", style="quiet")
+        return title.append(" " * max(2, width - title.cell_len - right.cell_len)).append_text(right)
+
+
+def trends(samples: Sequence[Mapping[str, Any]], lanes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """For each lane the course of its decode rate, as bars up to the fresh rate or the fastest run."""
+    rates: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for sample in sorted(samples, key=lambda sample: float(sample.get("wall") or 0.0)):
+        if sample.get("decode_tok_s") and not sample.get("void") and not sample.get("is_warmup"):
+            size = int(sample.get("prompt_tokens") or 0)
+            rates[str(sample.get("lane"))][size].append(float(sample["decode_tok_s"]))
+    fresh = {str(lane.get("name")): (lane.get("baseline") or {}).get("decode_tok_s") for lane in lanes}
+    return {lane: sparkline(by_size[min(by_size)], SPARKS, fresh.get(lane)) for lane, by_size in rates.items()}
