@@ -8,6 +8,7 @@ neither side waits for the other while holding anything.
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 import time
@@ -22,6 +23,7 @@ from engine.errors import (
     DrainingError,
     EngineError,
     EngineStoppedError,
+    ModelError,
     PromptTooLongError,
     RequestError,
     UnknownRemedyError,
@@ -38,6 +40,7 @@ STALLED_AFTER_S = 30.0
 JOIN_S = 5.0
 
 LoadProgress = Callable[[str, float], None]
+log = logging.getLogger("engine")
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class DecodeThread:
         self._waiting: deque[Generation] = deque()
         self._unfinished: set[Generation] = set()
         self._empty = asyncio.Event()
+        self._ended = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._scheduler: Scheduler | None = None
         self._is_draining = False
@@ -82,6 +86,10 @@ class DecodeThread:
     async def ready(self) -> ModelInfo:
         """Wait until the model is loaded. Raises ModelError where it cannot be."""
         return await asyncio.shield(self._info)
+
+    async def ended(self) -> None:
+        """Wait until the thread has ended, by `stop`, by a failed load, or by a fault that leaves nothing to serve."""
+        await self._ended.wait()
 
     def submit(self, request: GenerationRequest) -> Generation:
         """Queue one request. Raises RequestError for one that can never be served, DrainingError when going down."""
@@ -146,16 +154,31 @@ class DecodeThread:
     def _run(self) -> None:
         try:
             scheduler = self._load()
-        except EngineError as error:
-            failed = error
-            post_to(self._loop, lambda: self._info.set_exception(failed))
-            return
-        try:
             while (generation := self._next(scheduler)) is not None:
                 self._serve(scheduler, generation)
+        except EngineError as error:
+            self._fail_load(error)
+        except Exception as error:
+            log.exception("the decode thread ended")
+            self._fail_load(ModelError(f"cannot load {self._settings.model}: {error!r}"))
         finally:
-            while self._waiting:
-                self._finish(self._waiting.popleft(), EngineStoppedError())
+            self._refuse_the_rest()
+            post_to(self._loop, self._ended.set)
+
+    def _fail_load(self, error: EngineError) -> None:
+        def tell() -> None:
+            if not self._info.done():
+                self._info.set_exception(error)
+
+        post_to(self._loop, tell)
+
+    def _refuse_the_rest(self) -> None:
+        while not self._orders.empty():
+            order = self._orders.get_nowait()
+            if isinstance(order, Generation):
+                self._waiting.append(order)
+        while self._waiting:
+            self._finish(self._waiting.popleft(), EngineStoppedError())
 
     def _load(self) -> Scheduler:
         # Imported here: MLX and transformers take seconds, in which the loop already answers /health.
@@ -216,6 +239,9 @@ class DecodeThread:
             error = raised
         except (RuntimeError, ValueError, MemoryError) as raised:  # what MLX raises
             error = DecodeError(f"decoding failed: {raised}")
+        except Exception as raised:
+            log.exception("request %s met a fault", generation.request.id)
+            error = DecodeError(f"decoding failed: {raised!r}")
         finally:
             steps.close()
             self._serving = None

@@ -56,3 +56,24 @@ class UnknownRemedyError(RequestError):
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         super().__init__(f"no remedy is called {name!r}; there are {', '.join(known)}")
+
+
+class NotReadyError(EngineError):
+    """The model is not loaded yet."""
+
+    def __init__(self, doing: str) -> None:
+        super().__init__(f"the model is not loaded yet ({doing}); /health tells when it is")
+
+
+class OverloadedError(EngineError):
+    """Too many requests wait already."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} requests are waiting already; try again in a moment")
+
+
+class ModelMissingError(RequestError):
+    """The request names a model that is not served here."""
+
+    def __init__(self, asked: str | None, served: str) -> None:
+        super().__init__(f"no model {asked!r} is served here; there is {served!r}")

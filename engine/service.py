@@ -1,0 +1,88 @@
+"""What the HTTP handlers share: the decode thread, what is loaded, and how much is in flight. On the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.decode_thread import DecodeThread
+from engine.errors import ModelMissingError, NotReadyError, OverloadedError
+from engine.openai_wire import ChatCall, CompletionCall
+from engine.prompts import Prompter
+from engine.reading import Reading
+from engine.request import EngineSettings, ModelInfo
+
+MOST_IN_FLIGHT = 128
+"""Requests that wait or are served; the supervisor bounds them far tighter."""
+
+
+class Service:
+    """One model, from loading to draining."""
+
+    def __init__(self, settings: EngineSettings, generation: int | None = None) -> None:
+        self.model = settings.model
+        self.generation = generation
+        self.created = int(datetime.now(UTC).timestamp())
+        self.is_draining = False
+        self.in_flight = 0
+        self.doing, self.fraction = "starting", 0.0
+        self.thread = DecodeThread(settings, self._loading)
+        self.info: ModelInfo | None = None
+        self._prompter: Prompter | None = None
+        self._started = time.monotonic()
+        self._texts = ThreadPoolExecutor(1, thread_name_prefix="text")
+
+    def _loading(self, doing: str, fraction: float) -> None:
+        self.doing, self.fraction = doing, fraction
+
+    async def load(self) -> ModelInfo:
+        """Start the decode thread and wait for the model. Raises ModelError."""
+        self.thread.start()
+        self.info = await self.thread.ready()
+        self._prompter = Prompter(self.info)
+        return self.info
+
+    async def begin(self, call: ChatCall | CompletionCall, request_id: str) -> Reading:
+        """Queue a call; its text comes out of the Reading. Raises EngineError where it cannot be served."""
+        if self.info is None or self._prompter is None:
+            raise NotReadyError(self.doing)
+        if call.options.model not in (None, self.info.id):
+            raise ModelMissingError(call.options.model, self.info.id)
+        if self.in_flight > MOST_IN_FLIGHT:
+            raise OverloadedError(MOST_IN_FLIGHT)
+        request = await asyncio.get_running_loop().run_in_executor(
+            self._texts, self._prompter.request, call, request_id
+        )
+        return Reading(self.thread.submit(request), call.options, self.info)
+
+    def health(self) -> dict[str, Any]:
+        """What /health answers; `status` is ok, loading or draining."""
+        progress = self.thread.progress() if self.info else None
+        status = "draining" if self.is_draining else "ok" if self.info else "loading"
+        return {
+            "status": status,
+            "progress": progress.state if progress else "idle",
+            "phase": progress.phase if progress else None,
+            "model": self.model,
+            "generation": self.generation,
+            "load": {"doing": self.doing, "fraction": round(self.fraction, 3)},
+            "in_flight": self.in_flight,
+            "uptime_s": round(time.monotonic() - self._started, 3),
+        }
+
+    def stats(self) -> dict[str, Any]:
+        """What /stats answers."""
+        return {**self.health(), **self.thread.stats()}
+
+    def last_movement(self) -> float:
+        """A moment of time.monotonic at which decoding last moved."""
+        return self.thread.progress().last_step_at
+
+    async def drain(self, deadline_s: float) -> None:
+        """Take nothing new, and wait for what is there."""
+        self.is_draining = True
+        if self.info is not None:
+            await self.thread.drain(deadline_s)
