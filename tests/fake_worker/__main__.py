@@ -18,4 +18,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(main(), debug=False))  # its speed must not depend on the tests' debug mode

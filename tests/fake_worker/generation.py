@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 from tests.fake_worker.asks import Ask, plan
 from tests.fake_worker.knobs import LiveKnobs
@@ -19,12 +18,15 @@ from tests.fake_worker.tally import Tally
 from tests.fake_worker.wire import Answer, GoneError, Refused
 
 CATCH_UP_S = 0.5
-CRASH_CODE = 70
 COMMENT = b": keep-alive\n\n"
 
 
 class Ended(Exception):  # noqa: N818
     """A fault has ended the answer early."""
+
+
+class CrashedError(Exception):
+    """The process is to die here."""
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Tape:
 
 class Generation:
     def __init__(
-        self, ask: Ask, answer: Answer, identity: str, mode: str, knobs: LiveKnobs, speed: Speed, tally: Tally
+        self, ask: Ask, answer: Answer, *, identity: str, mode: str, knobs: LiveKnobs, speed: Speed, tally: Tally
     ) -> None:
         self._ask = ask
         self._answer = answer
@@ -55,7 +57,7 @@ class Generation:
         self.tape = Tape()
 
     async def run(self, cache: PrefixCache) -> None:
-        """GoneError when the client has left, Refused for an error answer; else the answer has been sent."""
+        """GoneError when the client has left, Refused for an error answer, CrashedError; else the answer is sent."""
         if await self._failed_at_once():
             return
         if self._begins_early():
@@ -70,7 +72,7 @@ class Generation:
     async def _failed_at_once(self) -> bool:
         answer, mode = self._answer, self._mode
         if mode == "crash" and self._knobs().crash_tokens == 0 and not self._begins_early():
-            crash()
+            raise CrashedError
         if mode in ("500", "429"):
             answer.extra_headers |= {"retry-after": "1"} if mode == "429" else {}
             raise Refused(int(mode), "The worker fails, as it was told to")
@@ -157,7 +159,7 @@ class Generation:
     async def _late_fault(self) -> None:
         knobs, mode, sent = self._knobs(), self._mode, self.tape.tokens
         if mode == "crash" and sent >= knobs.crash_tokens:
-            crash()
+            raise CrashedError
         if mode not in ("no_done", "cut", "error_event", "stall") or sent < knobs.mode_tokens:
             return
         if mode == "stall":
@@ -176,7 +178,7 @@ class Generation:
     async def _stream(self) -> None:
         text: list[str] = []
         if self._mode == "crash" and self._knobs().crash_tokens == 0:
-            crash()
+            raise CrashedError
         async for part, reasoning in self._paced():
             if not self._answer.status:
                 await self._begin_stream()
@@ -235,8 +237,3 @@ class Generation:
     def _usage(self) -> dict[str, Any]:
         reasoning = min(self._knobs().reasoning_tokens, self._plan.count)
         return self._shape.usage(self._ask.prompt_tokens, self._cached, self._plan.count, reasoning)
-
-
-def crash() -> NoReturn:
-    """Dies as a crashing process does: no goodbye, no flush."""
-    os._exit(CRASH_CODE)

@@ -1,5 +1,7 @@
 """The knobs, each a command line flag of the same name; most also change live through the control file."""
 
+# ruff: noqa: RUF009 -- `knob` is `field` with its help
+
 from __future__ import annotations
 
 import argparse
@@ -71,7 +73,7 @@ class Knobs:
     load_delay: float = knob(0.0, "seconds after that until health is 200 and requests are served")
     slow_spawns: int = knob(0, "only the first so many spawns (by --spawn-counter) have these delays; 0: all")
     fail_spawns: int = knob(0, "the first so many spawns (by --spawn-counter) exit with --exit-code")
-    exit_code: int = knob(0, "not 0: exits with it after the start delay; with --fail-spawns only those (default 1)")
+    exit_code: int = knob(0, "not 0: exits with it after the start delay; of --fail-spawns only those, 0 is 1")
     health: Literal["ok", "500", "hang"] = knob("ok", "what /health does")
     mode: Literal[
         "ok", "hang", "headers_then_nothing", "empty_200", "500", "429", "reset", "finish_error", "no_done",

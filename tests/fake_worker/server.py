@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
-from tests.fake_worker import holders
+from tests.fake_worker import holders, notes
 from tests.fake_worker.asks import read_ask
-from tests.fake_worker.generation import Generation, Tape
+from tests.fake_worker.generation import CrashedError, Generation
 from tests.fake_worker.knobs import LiveKnobs
 from tests.fake_worker.prefix import BLOCK_TOKENS, PrefixCache
 from tests.fake_worker.speed import Speed, count_spawn
@@ -25,6 +23,7 @@ from tests.fake_worker.words import count_tokens
 
 REMEDIES = ("clear_cache", "drop_prefix_cache", "speculation_off")
 KINDS = {"/v1/chat/completions": "chat", "/v1/completions": "completions", "/v1/responses": "responses"}
+CRASH_CODE = 70
 Handler = Callable[[Request, Answer], Awaitable[None]]
 
 
@@ -60,7 +59,7 @@ class Server:
             holders.spawn(knobs)
         if delayed and await self._stopped_within(knobs.start_delay):
             return 0
-        if knobs.exit_code and not knobs.fail_spawns or self._spawn < knobs.fail_spawns:
+        if self._spawn < knobs.fail_spawns or (knobs.exit_code and not knobs.fail_spawns):
             return knobs.exit_code or 1
         self._ready_at = time.monotonic() + (knobs.load_delay if delayed else 0)
         server = await loop.create_server(self._protocol, "127.0.0.1", knobs.port, backlog=1024)
@@ -139,10 +138,12 @@ class Server:
         return answer.keep_alive and not self._stopping.is_set()
 
     async def _handle(self, request: Request, answer: Answer) -> None:
-        self._log_request(request)
+        notes.note_request(self._knobs(), request)
         try:
             self._check_token(request)
             await self._handler(request)(request, answer)
+        except CrashedError:
+            os._exit(CRASH_CODE)  # no goodbye, no flush
         except Refused as refused:
             if answer.status:
                 answer.reset()
@@ -164,8 +165,8 @@ class Server:
             "/v1/embeddings": ("POST", self._embed),
             "/prefix/save": ("POST", self._prefix),
             "/prefix/load": ("POST", self._prefix),
-            **{path: ("POST", self._generate) for path in KINDS},
-            **{f"/remedies/{name}": ("POST", self._remedy) for name in REMEDIES},
+            **dict.fromkeys(KINDS, ("POST", self._generate)),
+            **dict.fromkeys([f"/remedies/{name}" for name in REMEDIES], ("POST", self._remedy)),
         }
         if request.path not in paths:
             raise Refused(404, f"There is no {request.path} here", "not_found")
@@ -243,8 +244,15 @@ class Server:
             raise Refused(404, f"There is no model {ask.model!r} here", "model_not_found", "model")
         number = tally.requests
         tally.requests += 1
-        identity = f"{os.getpid()}-{number}"
-        generation = Generation(ask, answer, identity, self._mode(number, request), self._knobs, self._speed, tally)
+        generation = Generation(
+            ask,
+            answer,
+            identity=f"{os.getpid()}-{number}",
+            mode=self._mode(number, request),
+            knobs=self._knobs,
+            speed=self._speed,
+            tally=tally,
+        )
         try:
             async with self._slot():
                 if answer.gone:
@@ -253,8 +261,8 @@ class Server:
         finally:
             tally.served += 1
             self._hold_memory(self._knobs().growth_mb)
-            self._log_digest(request, answer, generation.tape)
-            self._log_age()
+            notes.note_answer(self._knobs(), request, answer.status, generation.tape)
+            notes.note_age(self._knobs(), tally.served, self._started, self._speed.base(tally.served))
 
     def _mode(self, number: int, request: Request) -> str:
         knobs = self._knobs()
@@ -273,44 +281,3 @@ class Server:
             return
         async with self._slots:
             yield
-
-    # --- logs for tests ---
-
-    def _log_request(self, request: Request) -> None:
-        if path := self._knobs().requests_file:
-            body = request.body.decode("utf-8", "replace")
-            line = {"method": request.method, "path": request.path, "headers": dict(request.headers), "body": body}
-            append_line(path, {"pid": os.getpid(), **line})
-
-    def _log_digest(self, request: Request, answer: Answer, tape: Tape) -> None:
-        if path := self._knobs().digest_file:
-            line = {
-                "request_id": request.headers.get("x-request-id"),
-                "sha256": tape.digest.hexdigest(),
-                "bytes": tape.bytes,
-                "tokens": tape.tokens,
-                "complete": tape.complete,
-                "status": answer.status,
-                "path": request.path,
-                "pid": os.getpid(),
-                "generation": os.environ.get("FRESHLANE_GENERATION"),
-            }
-            append_line(path, line)
-
-    def _log_age(self) -> None:
-        if path := self._knobs().age_file:
-            age = {
-                "pid": os.getpid(),
-                "requests": self._tally.served,
-                "uptime_s": round(time.monotonic() - self._started, 3),
-                "nominal_tok_s": round(self._speed.base(self._tally.served), 3),
-            }
-            beside = path.with_name(f"{path.name}.{os.getpid()}")
-            beside.write_text(json.dumps(age))
-            beside.rename(path)
-
-
-def append_line(path: Path, line: dict[str, Any]) -> None:
-    """One write in append mode, so that workers may share the file."""
-    with path.open("ab", buffering=0) as file:
-        file.write(json.dumps(line).encode() + b"\n")

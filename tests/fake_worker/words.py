@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-VOCABULARY = (
-    "the of and to in is that for it as was with be by on not he his but at are this have from or had an they which "
-    "one you were all her she there would their we him been has when who will no more if out so said what up its about "
-    "river stone light paper window garden winter summer morning evening letter bridge candle forest harbour island "
-    'café naïve Zürich 東京 мир 🙂 "quoted" back\\slash new\nline {brace} data:'
-).split(" ")
+ORDINARY = """
+the of and to in is that for it as was with be by on not he his but at are this have from or had an they which
+one you were all her she there would their we him been has when who will no more if out so said what up its about
+river stone light paper window garden winter summer morning evening letter bridge candle forest harbour island
+"""
+HOSTILE = ("café", "naïve", "Zürich", "東京", "мир", "🙂", '"quoted"', "back\\slash", "new\nline", "{brace}", "data:")
+VOCABULARY = (*ORDINARY.split(), *HOSTILE)
 CHARACTERS_PER_TOKEN = 4
 
 
