@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from rich.text import Text
+
 from supervisor.cli.client import Daemon
 from supervisor.cli.conversation import talk
 from supervisor.cli.exits import LaneFailedError, TryLaterError
 from supervisor.cli.render.lanes import state, why_and_next
+from supervisor.cli.render.layout import hang
 from supervisor.cli.render.recycles import story
 from supervisor.cli.render.samples import sample_in_words
 from supervisor.cli.terminal import err, out, print_json, say, width
@@ -72,8 +75,10 @@ def _tell(verb: str, lane: str, document: Mapping[str, Any]) -> None:
         say(sample_in_words(sample))
     about = lane_of(document)
     if "state" in about:
-        line = state(about)
-        say(line.append(f": {why_and_next(about)}", style="quiet"))
+        line = (
+            Text(f"{lane}  ", style="name").append_text(state(about)).append(f"  {why_and_next(about)}", style="quiet")
+        )
+        say(*hang(line, width(), out(), rest=4))
     elif record is None and not isinstance(sample, Mapping):
         say(f"asked {lane} to {verb}; see `freshlane status {lane}`")
 

@@ -13,7 +13,6 @@ from supervisor.cli.terminal import warn
 from supervisor.errors import FreshlaneError
 from supervisor.token import read_token, token_path
 
-DEFAULT_LISTEN = "127.0.0.1:7411"
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach one that listens everywhere
 
 
@@ -83,16 +82,17 @@ def url_of(listen: str) -> str:
 
 
 def _from_config(path: Path | None) -> tuple[str, Path]:
-    from supervisor.config import load  # noqa: PLC0415 - pydantic takes a while; only verbs that need it pay
-    from supervisor.settings import Settings  # noqa: PLC0415
+    from supervisor.settings import Settings  # noqa: PLC0415 - pydantic takes a while; only verbs that need it pay
 
+    settings = Settings()
     if path is None:
-        usual = Settings()
-        return usual.listen, usual.state_dir
+        return settings.listen, settings.state_dir
+    from supervisor.config import load  # noqa: PLC0415
+
     try:
         settings = load(path).settings
     except FreshlaneError:
-        return _despite_errors(path, Settings().listen, Settings().state_dir)
+        return _despite_errors(path, settings.listen, settings.state_dir)
     return settings.listen, settings.state_dir
 
 

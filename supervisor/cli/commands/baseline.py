@@ -44,5 +44,4 @@ def baseline(
         say(f"{lane}: forgotten; the next fresh workers measure it anew")
     else:
         known: Mapping[str, Any] = document if lane is None else {lane: document.get("baseline", document)}
-        for name, one in known.items():
-            say(*baseline_lines(name, one, width(), out()))
+        say(*baseline_lines(known, width(), out()))

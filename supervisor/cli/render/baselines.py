@@ -1,4 +1,4 @@
-"""What fresh means for a lane, and from which spawns."""
+"""What fresh means for each lane, and from which spawns that is known."""
 
 from __future__ import annotations
 
@@ -20,15 +20,23 @@ SPAWNS = (
 )
 
 
-def baseline_lines(name: str, baseline: object, width: int | None, console: Console) -> list[Text]:
-    """A line for the lane, and one for each spawn where the daemon tells of them."""
-    text = Text(name, style="name").append("  ").append_text(fresh_in_words(baseline))
-    lines = hang(text, 0, width, console)
-    spawns = baseline.get("spawns") if isinstance(baseline, Mapping) else None
-    if isinstance(spawns, Sequence) and not isinstance(spawns, str):
-        rows = [_spawn_row(spawn) for spawn in spawns if isinstance(spawn, Mapping)]
-        lines += [Text("  ").append_text(line) for line in (lay_out(SPAWNS, rows, width) if rows else [])]
+def baseline_lines(baselines: Mapping[str, Any], width: int | None, console: Console) -> list[Text]:
+    """A line for each lane, and under it one for each spawn where the daemon tells of them."""
+    longest = max((len(name) for name in baselines), default=0)
+    lines = []
+    for name, baseline in baselines.items():
+        text = Text(f"{name:<{longest}}  ", style="name").append_text(fresh_in_words(baseline))
+        lines += hang(text, width, console, rest=longest + 2)
+        lines += _spawns(baseline)
     return lines
+
+
+def _spawns(baseline: object) -> list[Text]:
+    spawns = baseline.get("spawns") if isinstance(baseline, Mapping) else None
+    if not isinstance(spawns, Sequence) or isinstance(spawns, str):
+        return []
+    rows = [_spawn_row(spawn) for spawn in spawns if isinstance(spawn, Mapping)]
+    return [Text("  ").append_text(line) for line in lay_out(SPAWNS, rows, None)] if rows else []
 
 
 def _spawn_row(spawn: Mapping[str, Any]) -> list[Text]:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from supervisor.cli.render.layout import Column, hang, lay_out
-from supervisor.cli.words import NOTHING, ago, length, long_length, many, moment, plural, rate, share, size
+from supervisor.cli.words import NOTHING, ago, long_length, many, moment, plural, rate, share, size
 
 Lane = Mapping[str, Any]
 
@@ -58,7 +58,7 @@ def lanes_table(
     lines = [head]
     for lane, line in zip(lanes, numbers, strict=True):
         lines.append(line)
-        lines.extend(hang(Text(why_and_next(lane), style="quiet"), 2, width, console))
+        lines.extend(hang(Text(why_and_next(lane), style="quiet"), width, console, first=2, rest=2))
     return lines
 
 
@@ -82,12 +82,10 @@ def lane_in_full(lane: Lane, width: int | None, console: Console) -> list[Text]:
     """Everything about one lane, a fact a line."""
     title = Text(str(lane.get("name")), style="name") + Text("  ") + state(lane)
     if moment(lane.get("since")):
-        title.append(f" since {ago(lane['since']).removesuffix(' ago')}", style="quiet")
+        title.append(f" for {ago(lane['since']).removesuffix(' ago')}", style="quiet")
     lines = [title]
     for name, fact in _facts(lane):
-        first, *more = hang(fact, 12, width, console)
-        lines.append(Text(f"  {name:<10}", style="head") + first[12:])
-        lines.extend(more)
+        lines += hang(Text(f"{name:<10}", style="head").append_text(fact), width, console, first=2, rest=12)
     return lines
 
 
@@ -102,7 +100,9 @@ def why_and_next(lane: Lane) -> str:
     verdict = lane.get("verdict") or {}
     said = [str(lane.get("reason") or "")]
     if _status(lane) in ("suspect", "degraded") and verdict.get("reason"):
-        said.append(f"{verdict['status']}: {verdict['reason']}")
+        said.append(
+            str(verdict["reason"]) if lane.get("state") == "suspect" else f"{_status(lane)}: {verdict['reason']}"
+        )
     elif _status(lane) == "unknown" and lane.get("state") in ("serving", "suspect") and verdict.get("reason"):
         said.append(f"speed unknown: {verdict['reason']}")
     text = "; ".join(dict.fromkeys(part for part in said if part))
@@ -205,16 +205,28 @@ def _verdict(lane: Lane) -> Text:
 
 
 def fresh_in_words(baseline: object) -> Text:
-    """``47.1 tok/s (256 tokens: 47.1, 3072 tokens: 44.0), from 3 spawns and 24 runs, good``."""
+    """``47.1 tok/s after 256 tokens, 43.9 after 3072; from 3 spawns and 24 runs; good``."""
     if not isinstance(baseline, Mapping) or not baseline:
         return Text("not known yet", style="quiet")
-    text = f"{rate(baseline.get('decode_tok_s'))} tok/s"
+    parts = [speeds_by_size(baseline), where_from(baseline), str(baseline.get("quality") or "")]
+    return Text("; ".join(part for part in parts if part))
+
+
+def speeds_by_size(baseline: Mapping[str, Any]) -> str:
+    """``47.1 tok/s after 256 tokens, 43.9 after 3072``."""
     by_size = baseline.get("by_prompt_tokens") or {}
-    if isinstance(by_size, Mapping) and by_size:
-        text += f" ({', '.join(f'{rate(value)} at {tokens} tokens' for tokens, value in by_size.items())})"
-    spawns, runs = count_of(baseline.get("spawns")), count_of(baseline.get("runs"))
-    text += f", from {plural(spawns, 'spawn')} and {plural(runs, 'run')}"
-    return Text(text + (f", {baseline['quality']}" if baseline.get("quality") else ""))
+    if not by_size:
+        return f"{rate(baseline.get('decode_tok_s'))} tok/s"
+    (smallest, first), *others = sorted(by_size.items(), key=lambda item: int(item[0]))
+    more = "".join(f", {rate(value)} after {tokens}" for tokens, value in others)
+    return f"{rate(first)} tok/s after {smallest} tokens{more}"
+
+
+def where_from(baseline: Mapping[str, Any]) -> str:
+    """``from 3 spawns and 24 runs``."""
+    return (
+        f"from {plural(count_of(baseline.get('spawns')), 'spawn')} and {plural(count_of(baseline.get('runs')), 'run')}"
+    )
 
 
 def count_of(value: object) -> int:
@@ -227,12 +239,14 @@ def count_of(value: object) -> int:
 def _totals(totals: object) -> Text:
     if not isinstance(totals, Mapping):
         return Text()
-    shown = [
-        f"{length(value) if name.endswith('_s') else many(value)} {name.removesuffix('_s').replace('_', ' ')}"
-        for name, value in totals.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    ]
-    return Text(", ".join(shown))
+    return Text(", ".join(_total(name, value) for name, value in totals.items() if type(value) in (int, float)))
+
+
+def _total(name: str, value: float) -> str:
+    if name.endswith("_s"):
+        return f"{long_length(value)} {name.removesuffix('_s').replace('_', ' ')}"
+    words = name.replace("_", " ")
+    return f"{many(value)} {words.removesuffix('s') if value == 1 else words}"
 
 
 def _measured_at(lane: Lane) -> object:

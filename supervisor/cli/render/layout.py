@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,6 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 GAP = 2
+UNIT_GAP = re.compile(r"(?<=\d) (?=(?:[kMGT]?B|min|s|h|d|%|tok/s)(?![\w/]))")
+"""Between a number and its unit no line ends."""
+GLUE = "\ue000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,17 @@ def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: in
     return [_line(row, columns, widths, shown) for row in (titles, *rows)]
 
 
-def hang(text: Text, indent: int, width: int | None, console: Console) -> list[Text]:
-    """``text`` in lines of at most ``width`` cells, each behind ``indent`` blanks."""
-    lines = [text] if width is None else text.wrap(console, max(20, width - indent))
-    return [Text(" " * indent).append_text(line) for line in lines]
+def hang(text: Text, width: int | None, console: Console, *, first: int = 0, rest: int = 0) -> list[Text]:
+    """``text`` in lines within ``width`` cells, behind ``first`` blanks and then ``rest``; None: one line."""
+    if width is None:
+        return [Text(" " * first).append_text(text)]
+    glued = text.copy()
+    glued.plain = UNIT_GAP.sub(GLUE, text.plain)
+    lines = [line for line in glued.wrap(console, max(20, width - max(first, rest))) if line.plain]
+    for line in lines:
+        line.rstrip()
+        line.plain = line.plain.replace(GLUE, " ")
+    return [Text(" " * (rest if at else first)).append_text(line) for at, line in enumerate(lines)]
 
 
 def _line(row: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int]) -> Text:

@@ -17,7 +17,8 @@ INDENT = 4
 
 def story(record: Mapping[str, Any], width: int | None, console: Console) -> list[Text]:
     """The two lines of a record; more where the terminal is narrow."""
-    return [*hang(_beginning(record), 0, width, console), *hang(_end(record), INDENT, width, console)]
+    beginning = hang(_beginning(record), width, console, rest=INDENT)
+    return [*beginning, *hang(_end(record), width, console, first=INDENT, rest=INDENT)]
 
 
 def _beginning(record: Mapping[str, Any]) -> Text:

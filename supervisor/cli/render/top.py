@@ -49,7 +49,11 @@ class TopScreen:
 
     def _title(self, width: int) -> Text:
         title = Text("freshlane ", style="name").append(f"{self.url}  {plural(len(self.lanes), 'lane')}", style="quiet")
-        right = Text(self.trouble, style="bad") if self.trouble else Text(f"{datetime.now():%H:%M:%S}", style="quiet")
+        right = (
+            Text(self.trouble, style="bad")
+            if self.trouble
+            else Text(f"{datetime.now().astimezone():%H:%M:%S}", style="quiet")
+        )
         return title.append(" " * max(2, width - title.cell_len - right.cell_len)).append_text(right)
 
 
