@@ -13,14 +13,14 @@ TASK_TOKENS = 32
 
 ONE_WORD = "Hi"
 
-_WORDS = (
+_TALE = (
     "the river ran down from the hills and past the old stone bridge where a boy sat with his dog and a book in the "
     "late sun while over the water a small boat came in with fish and salt and news of the war at the coast and the "
     "wind took the smoke of the fires up into the trees and on to the fields where men cut the last of the corn"
-).split()
+)
 
 
 def canary_prompt(tokens: int, nonce: str = "") -> str:
     """A prompt of about ``tokens`` tokens; with a nonce at its start no cache can serve it."""
-    words = " ".join(islice(cycle(_WORDS), max(tokens - TASK_TOKENS, 0)))
+    words = " ".join(islice(cycle(_TALE.split()), max(tokens - TASK_TOKENS, 0)))
     return f"{nonce} {words}\n{TASK}".lstrip()
