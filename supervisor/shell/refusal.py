@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from supervisor.errors import FreshlaneError
 
+CUT = "stream_cut"
+
 NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 """OpenAI's own clients obey it."""
 
@@ -92,4 +94,4 @@ def broken_off(reason: str) -> RefusedError:
 
 def was_cut(reason: str) -> RefusedError:
     """Freshlane itself ended the answer."""
-    return RefusedError(503, "stream_cut", f"The answer was cut: {reason}.")
+    return RefusedError(503, CUT, f"The answer was cut: {reason}.")

@@ -1,0 +1,119 @@
+"""Forward one call to its lane: wait for a turn, send it, pass the answer on; once more if the worker died in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+
+from aiohttp import web
+
+from supervisor.shell import refusal as refusals
+from supervisor.shell.attempt import Attempt, WorkerBrokeOffError
+from supervisor.shell.client import Client
+from supervisor.shell.front import Call, LaneFront
+from supervisor.shell.gate import Gate, Mode
+from supervisor.shell.refusal import RefusedError
+from supervisor.shell.ticket import InterruptedAnswerError, Ticket
+
+
+async def forward(request: web.Request, lane: LaneFront, call: Call) -> web.StreamResponse:
+    """Answer a client's call through its lane. Raises RefusedError if the lane does not take it.
+
+    Cancelled (the client has left), it ends the worker's connection at once.
+    """
+    ticket = lane.gate.enter(call.request_id, len(call.body.content))
+    return await _Forwarding(request, lane.gate, ticket, call).run()
+
+
+class _Forwarding:
+    """One call on its way."""
+
+    def __init__(self, request: web.Request, gate: Gate, ticket: Ticket, call: Call) -> None:
+        self._request = request
+        self._gate = gate
+        self._ticket = ticket
+        self._call = call
+        self._client = Client(request, call, ticket)
+        self._is_failed = False
+        self._is_cut = False
+
+    async def run(self) -> web.StreamResponse:
+        try:
+            while True:
+                response = await self._try()
+                if response is not None:
+                    return response
+        except RefusedError as refusal:
+            return await self._client.refuse(refusal)
+        except ConnectionError:  # the client has left
+            return self._client.abandoned()
+        finally:
+            self._gate.leave(self._ticket, is_failed=self._is_failed, is_cut=self._is_cut)
+
+    async def _try(self) -> web.StreamResponse | None:
+        """Send it once; None if it is to be sent again."""
+        await self._take_turn()
+        upstream = self._ticket.upstream
+        if upstream is None:
+            raise RuntimeError("admitted to no worker")
+        attempt = Attempt(
+            self._request, self._call, upstream, lambda tokens: self._gate.note_progress(self._ticket, tokens)
+        )
+        try:
+            async with self._ticket.answering():
+                await self._with_comments(attempt.begin())
+                self._ticket.has_token = self._ticket.has_token or attempt.has_token
+                return await self._pass_on(attempt)
+        except WorkerBrokeOffError as broken:
+            return await self._after_break(broken)
+        except InterruptedAnswerError as interruption:
+            return await self._after_interruption(interruption.refusal)
+        finally:
+            attempt.close()
+
+    async def _pass_on(self, attempt: Attempt) -> web.StreamResponse:
+        try:
+            return await attempt.forward(self._client)
+        finally:
+            self._ticket.has_token = self._ticket.has_token or attempt.has_token
+
+    async def _after_break(self, broken: WorkerBrokeOffError) -> web.StreamResponse | None:
+        if not self._ticket.has_token:
+            self._gate.send_again(self._ticket)
+            return None
+        self._is_failed = True
+        if broken.is_told:
+            return self._client.break_off()
+        return await self._client.refuse(refusals.broken_off(str(broken)))
+
+    async def _after_interruption(self, refusal: RefusedError) -> web.StreamResponse | None:
+        if self._ticket.can_be_sent_again and self._gate.mode is not Mode.REFUSING:
+            self._gate.send_again(self._ticket, is_cut=True)
+            return None
+        self._is_cut = refusal.code == refusals.CUT
+        self._is_failed = not self._is_cut
+        return await self._client.refuse(refusal)
+
+    async def _take_turn(self) -> None:
+        """Wait until the gate lets it go. Raises RefusedError."""
+        while not await self._ticket.admitted(self._silence_s):
+            await self._client.comment(f"waits: {self._gate.reason}")
+
+    @property
+    def _silence_s(self) -> float | None:
+        return self._gate.terms.comments_after_s if self._call.wants_stream else None
+
+    async def _with_comments(self, work: Coroutine[None, None, None]) -> None:
+        """Do it, with comments to a client that hears nothing meanwhile."""
+        silence_s = self._silence_s
+        if silence_s is None:
+            await work
+            return
+        task = asyncio.get_running_loop().create_task(work)
+        try:
+            while not (await asyncio.wait((task,), timeout=silence_s))[0]:
+                await self._client.comment("waits for the first token")
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+        task.result()
