@@ -119,11 +119,16 @@ class Subscription:
         self._is_ended = True
         self._news.set()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing to read, and never will be."""
+        return self._is_ended and not self._waiting and self._lost == 0
+
     async def next(self, timeout_s: float) -> BusEvent | None:
-        """The next event, or None if there is none within ``timeout_s``; raises StopAsyncIteration at the end."""
+        """The next event; None if there is none within ``timeout_s``, or at the end."""
         try:
             async with asyncio.timeout(timeout_s):
-                return await anext(self)
+                return await anext(self, None)
         except TimeoutError:
             return None
 

@@ -1,0 +1,216 @@
+"""The JSON shapes of /api, as OpenAPI 3.1 (JSON Schema 2020-12). Readers must tolerate fields not named here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from supervisor.core.record import CauseKind, Outcome
+from supervisor.core.samples import Purpose, Status, Void
+from supervisor.core.states import LaneState
+from supervisor.core.terms import Replace, Trigger
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "number"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+FLAG: Schema = {"type": "boolean"}
+TIME: Schema = {"type": "string", "format": "date-time"}
+NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
+COUNT_OR_NULL: Schema = {"type": ["integer", "null"]}
+TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+RATES: Schema = {"type": "array", "items": NUMBER}
+INTERVAL: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 2, "maxItems": 2}
+BY_SIZE: Schema = {
+    "type": "object",
+    "additionalProperties": NUMBER_OR_NULL,
+    "description": "Decode rate by prompt tokens.",
+}
+
+
+def ref(name: str) -> Schema:
+    """The schema of that name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def list_of(item: Schema) -> Schema:
+    """An array."""
+    return {"type": "array", "items": item}
+
+
+def nullable(schema: Schema) -> Schema:
+    """That, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def record(required: Iterable[str] = (), **properties: Schema) -> Schema:
+    """An object with these fields and perhaps others."""
+    schema: Schema = {"type": "object", "properties": properties}
+    names = list(required)
+    return {**schema, "required": names} if names else schema
+
+
+def words(values: Iterable[str]) -> Schema:
+    """One of these texts."""
+    return {"type": "string", "enum": [str(value) for value in values]}
+
+
+_WORKER = record(
+    ("generation",),
+    pid=COUNT_OR_NULL,
+    port=COUNT_OR_NULL,
+    generation=COUNT,
+    started_at=TIME,
+    uptime_s=NUMBER,
+    memory_bytes=COUNT_OR_NULL,
+)
+_BASELINE = record(
+    decode_tok_s=NUMBER_OR_NULL,
+    by_prompt_tokens=BY_SIZE,
+    spawns=COUNT,
+    runs=COUNT,
+    quality=TEXT_OR_NULL,
+)
+_SAMPLE = record(
+    ("prompt_tokens", "purpose"),
+    lane=TEXT,
+    wall={"type": "number", "description": "Unix seconds."},
+    generation=COUNT,
+    prompt_tokens=COUNT,
+    purpose=words(Purpose),
+    decode_tok_s=NUMBER_OR_NULL,
+    void={"enum": [*(str(value) for value in Void), None], "description": "Why the run does not count; null: it does."},
+    detail=TEXT,
+    tokens=COUNT,
+    ttft_s=NUMBER_OR_NULL,
+    took_s=NUMBER,
+    prefill_tok_s=NUMBER_OR_NULL,
+)
+_VERDICT = record(
+    ("status", "reason"),
+    status=words(Status),
+    ratio={**NUMBER_OR_NULL, "description": "Worker over baseline."},
+    interval=INTERVAL,
+    confidence=NUMBER_OR_NULL,
+    reason=TEXT,
+)
+_TOTALS = record(
+    requests=COUNT, failed=COUNT, held=COUNT, cut=COUNT, replayed=COUNT, generated_tokens=COUNT, downtime_s=NUMBER
+)
+_LANE = record(
+    ("name", "state", "since", "reason", "next_action", "inflight", "queued", "verdict", "totals"),
+    name=TEXT,
+    model=TEXT,
+    aliases=list_of(TEXT),
+    state=words(LaneState),
+    since=TIME,
+    reason=TEXT,
+    next_action=TEXT,
+    worker=nullable(ref("Worker")),
+    candidate=nullable(ref("Worker")),
+    retiring=list_of(ref("Worker")),
+    inflight=COUNT,
+    queued=COUNT,
+    baseline=nullable(ref("Baseline")),
+    last_probe=nullable(ref("Sample")),
+    verdict=ref("Verdict"),
+    totals=ref("Totals"),
+)
+_FLEET = record(
+    ("lanes", "version"),
+    lanes=list_of(ref("Lane")),
+    version=TEXT,
+    started_at=TIME,
+    config_path=TEXT,
+    journal_trouble=TEXT_OR_NULL,
+    history_trouble=TEXT_OR_NULL,
+    loop_lag_ms=NUMBER_OR_NULL,
+)
+_BEFORE = record(
+    decode_tok_s=NUMBER_OR_NULL,
+    baseline_tok_s=NUMBER_OR_NULL,
+    ratio=NUMBER_OR_NULL,
+    interval=INTERVAL,
+    confidence=NUMBER_OR_NULL,
+    by_prompt_tokens=BY_SIZE,
+    samples=RATES,
+)
+_OLD_WORKER = record(
+    pid=COUNT_OR_NULL,
+    generation=COUNT,
+    uptime_s=NUMBER,
+    requests=COUNT,
+    generated_tokens=COUNT,
+    memory_bytes=COUNT_OR_NULL,
+)
+_RECYCLE = record(
+    ("id", "time", "lane", "trigger", "outcome"),
+    id=TEXT,
+    time=TIME,
+    lane=TEXT,
+    trigger=words(Trigger),
+    cause=record(kind=words(CauseKind), evidence=list_of(TEXT)),
+    reason=TEXT,
+    before=_BEFORE,
+    worker=_OLD_WORKER,
+    drain=record(inflight=COUNT, waited_s=NUMBER, held=COUNT, cut=COUNT),
+    stop=record(signal=TEXT_OR_NULL, took_s=NUMBER_OR_NULL, killed=FLAG),
+    memory=record(before=COUNT_OR_NULL, after_exit=COUNT_OR_NULL, after_start=COUNT_OR_NULL),
+    remedies=list_of(record(name=TEXT, decode_tok_s=NUMBER_OR_NULL)),
+    replace=words(Replace),
+    downtime_s=NUMBER,
+    requests=record(held=COUNT, failed=COUNT, replayed=COUNT),
+    prefix_cache=record(saved_tokens=COUNT, restored_tokens=COUNT),
+    after=record(decode_tok_s=NUMBER_OR_NULL, ratio=NUMBER_OR_NULL, samples=RATES),
+    outcome={"enum": [*(str(value) for value in Outcome), None]},
+    next=TEXT,
+)
+_ERROR = record(
+    ("error",),
+    error=record(
+        ("message", "type", "source"),
+        message=TEXT,
+        type=TEXT,
+        param=TEXT_OR_NULL,
+        code=TEXT_OR_NULL,
+        source={"const": "freshlane"},
+        problems={**list_of(TEXT), "description": "Of a lanes.yaml that was refused: all of them."},
+    ),
+)
+
+SCHEMAS: dict[str, Schema] = {
+    "Fleet": _FLEET,
+    "Lane": _LANE,
+    "Worker": _WORKER,
+    "Baseline": _BASELINE,
+    "Sample": _SAMPLE,
+    "Verdict": _VERDICT,
+    "Totals": _TOTALS,
+    "Recycle": _RECYCLE,
+    "Recycles": record(("recycles",), recycles=list_of(ref("Recycle"))),
+    "Samples": record(("samples",), samples=list_of(ref("Sample"))),
+    "Ask": {
+        **record(reason={**TEXT, "maxLength": 500}, now={**FLAG, "description": "Answers in flight may be cut."}),
+        "additionalProperties": False,
+    },
+    "Asked": record(("lane", "asked"), lane=TEXT, asked=TEXT),
+    "Health": record(("status",), status=TEXT, reason=TEXT),
+    "Version": record(
+        ("name", "version"),
+        name={"const": "freshlane"},
+        version=TEXT,
+        python=TEXT,
+        platform=TEXT,
+        started_at=TIME,
+        config_path=TEXT,
+    ),
+    "Reload": record(
+        ("lanes", "needs_restart", "errors"),
+        lanes={"type": "object", "additionalProperties": words(("kept", "updated", "recycled", "added", "removed"))},
+        needs_restart=list_of(TEXT),
+        errors=list_of(TEXT),
+    ),
+    "Login": record(("key",), key=TEXT),
+    "Error": _ERROR,
+}

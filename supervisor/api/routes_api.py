@@ -1,0 +1,98 @@
+"""/api: look at lanes, ask them for something, read what was measured and recycled."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from supervisor.api.answers import UnknownLaneError, json_answer, told
+from supervisor.api.events import answer_events
+from supervisor.api.fleet_view import FleetView, RunnerView
+from supervisor.api.params import ask_of, flag, moment, whole_number
+from supervisor.api.streams import stream
+from supervisor.shell.wishes import WHATS, What
+
+USUAL_RECYCLES = 100
+MOST_RECYCLES = 10_000
+USUAL_LINES = 200
+MOST_LINES = 100_000
+
+
+def api_routes(fleet: FleetView) -> list[web.RouteDef]:
+    """The routes of /api that are about lanes; who may use them is not decided here."""
+    routes = _ApiRoutes(fleet)
+    lane = "/api/lanes/{lane}"
+    return [
+        web.get("/api/lanes", told(routes.lanes)),
+        web.get(lane, told(routes.lane)),
+        *(web.post(f"{lane}/{what}", told(functools.partial(routes.ask, what))) for what in WHATS),
+        web.get(f"{lane}/logs", told(routes.logs), allow_head=False),
+        web.get(f"{lane}/baseline", told(routes.baseline)),
+        web.delete(f"{lane}/baseline", told(routes.reset_baseline)),
+        web.get("/api/recycles", told(routes.recycles)),
+        web.get("/api/samples", told(routes.samples)),
+        web.get("/api/events", told(routes.events), allow_head=False),
+    ]
+
+
+class _ApiRoutes:
+    def __init__(self, fleet: FleetView) -> None:
+        self._fleet = fleet
+
+    async def lanes(self, _request: web.Request) -> web.StreamResponse:
+        return json_answer(self._fleet.snapshot())
+
+    async def lane(self, request: web.Request) -> web.StreamResponse:
+        return json_answer(self._runner(request).snapshot())
+
+    async def ask(self, what: What, request: web.Request) -> web.StreamResponse:
+        runner = self._runner(request)
+        is_waited_for = flag(request, "wait")
+        asked = await ask_of(request)
+        outcome = await runner.ask(what, asked.reason, now=asked.now, wait=is_waited_for)
+        return json_answer(outcome, 200 if is_waited_for else 202)
+
+    async def logs(self, request: web.Request) -> web.StreamResponse:
+        runner = self._runner(request)
+        tail = whole_number(request, "tail", USUAL_LINES, most=MOST_LINES)
+        if flag(request, "follow"):
+            return await stream(request, "text/plain", _output(runner, tail))
+        return web.Response(text=await runner.output_tail(tail), headers={"Cache-Control": "no-store"})
+
+    async def baseline(self, request: web.Request) -> web.StreamResponse:
+        return json_answer(self._runner(request).baseline())
+
+    async def reset_baseline(self, request: web.Request) -> web.StreamResponse:
+        return json_answer(await self._runner(request).reset_baseline())
+
+    async def recycles(self, request: web.Request) -> web.StreamResponse:
+        limit = whole_number(request, "limit", USUAL_RECYCLES, most=MOST_RECYCLES)
+        return json_answer({"recycles": await self._fleet.journal.records(self._asked_lane(request), limit)})
+
+    async def samples(self, request: web.Request) -> web.StreamResponse:
+        since = moment(request, "since")
+        return json_answer({"samples": await self._fleet.history.samples(self._asked_lane(request), since)})
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        return await answer_events(request, self._fleet.events)
+
+    def _runner(self, request: web.Request) -> RunnerView:
+        name = request.match_info["lane"]
+        runner = self._fleet.find(name)
+        if runner is None:
+            raise UnknownLaneError(name, self._fleet.runners)
+        return runner
+
+    def _asked_lane(self, request: web.Request) -> str | None:
+        """The lane whose past is asked for; one that is gone from lanes.yaml has a past, too."""
+        name = request.query.get("lane")
+        runner = self._fleet.find(name) if name else None
+        return runner.name if runner else name or None
+
+
+async def _output(runner: RunnerView, tail: int) -> AsyncIterator[bytes]:
+    yield (await runner.output_tail(tail)).encode()
+    async for part in runner.follow_output():
+        yield part
