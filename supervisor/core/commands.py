@@ -151,8 +151,3 @@ class Note(Command):
     """Write a line into the daemon's log."""
 
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class SaveBaseline(Command):
-    """The baseline changed: make it durable."""

@@ -54,7 +54,7 @@ _WITHOUT_WORKER = frozenset({_S.STOPPED, _S.UNLOADED, _S.FAILED, _S.BACKING_OFF}
 
 TABLE: dict[type[ev.Event], Row] = {
     ev.StartAsked: Row(to_person.start, _WITHOUT_WORKER | {_S.DRAINING, _S.STOPPING}),
-    ev.StopAsked: Row(to_person.stop, _ALL - {_S.STOPPED}),
+    ev.StopAsked: Row(to_person.stop, _ALL),
     ev.DrainAsked: Row(to_person.drain, HAS_WORKER - {_S.DRAINED, _S.STOPPING} | {_S.BACKING_OFF, _S.BLOCKED}),
     ev.ResumeAsked: Row(to_person.resume, HAS_WORKER - {_S.STOPPING} | {_S.BACKING_OFF, _S.BLOCKED}),
     ev.RecycleAsked: Row(to_person.recycle, _SERVED),

@@ -30,6 +30,9 @@ CUT_GRACE_S = 1.0
 SHORTEST_DRAIN_SHARE = 0.1
 """A drain gets at least this share of ``max_hold``, even where starting a worker takes longer than that."""
 
+ASKED_FOR = frozenset({Trigger.OPERATOR, Trigger.CONFIG})
+"""What a person does takes nothing from the budget of what the lane does by itself."""
+
 URGENT = frozenset({Trigger.HUNG, Trigger.MEMORY})
 _CAN_BE_URGED = SERVES | {LaneState.DRAINING, LaneState.DRAINED, LaneState.WARMING}
 
@@ -60,7 +63,8 @@ class Recycler:
         replacement.cause = cause_of(trigger, before, reason)
         replacement.remember(body.active, at)
         self.under_way = replacement
-        body.allowance.begun(at)
+        if trigger not in ASKED_FOR:
+            body.allowance.begun(at)
         if replacement.may_cut or body.state not in SERVES:
             self._cut_and_stop(at, replacement)
         else:
@@ -212,7 +216,7 @@ class Recycler:
 
     def outcome(self, replacement: Replacement) -> Outcome:
         """What the replacement came to, by the rates of the new worker."""
-        if replacement.trigger in (Trigger.OPERATOR, Trigger.CONFIG):
+        if replacement.trigger in ASKED_FOR:
             return Outcome.REPLACED
         if not replacement.is_for_slowness:
             return Outcome.CURED

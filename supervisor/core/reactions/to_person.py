@@ -82,8 +82,10 @@ def drain(lane: Organs, event: DrainAsked) -> None:
 
 
 def resume(lane: Organs, event: ResumeAsked) -> None:
-    """Take requests again."""
+    """Take requests again. It takes back a drain, never a stop."""
     body = lane.body
+    if body.wish is not Wish.DRAINED:
+        return
     body.keep(Wish.RUNNING)
     if body.state is _S.DRAINED or (body.state is _S.DRAINING and body.goal is Goal.DRAIN):
         lane.reopen(event.at, "resumed by a person")
