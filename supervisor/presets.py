@@ -18,6 +18,7 @@ from typing import Any, Final
 _SERVED: Final = "{served}"
 """In a preset's command: `served_model`, or the lane's name where there is none."""
 
+_NAMED: Final = ("--served-model-name", _SERVED)
 _HERE: Final = ("--host", "127.0.0.1", "--port", "{port}")
 _PROCESS_KEYS: Final = frozenset({"command", "env", "stop_signal", "replace"})
 
@@ -103,8 +104,7 @@ _ALL: Final = (
         title="FreeToken",
         tested="read in its repository (0ab982f) and wheel 0.2.1; not run",
         fills={
-            "command": ["ft", "serve", "--model", "{model}", *_HERE, "--served-model-name", _SERVED]
-            + ["--enable-cache-report"],
+            "command": ["ft", "serve", "--model", "{model}", *_HERE, *_NAMED, "--enable-cache-report"],
             # It fills its device's memory, so a second one does not fit beside it.
             "replace": "in_place",
         },
@@ -129,7 +129,7 @@ _ALL: Final = (
         title="vLLM",
         tested="0.19.1 read in its wheel; not run",
         fills={
-            "command": ["vllm", "serve", "{model}", "--served-model-name", _SERVED, *_HERE],
+            "command": ["vllm", "serve", "{model}", *_NAMED, *_HERE],
             # It fills its device's memory, so a second one does not fit beside it.
             "replace": "in_place",
         },

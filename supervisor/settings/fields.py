@@ -6,6 +6,7 @@ is taken as it is: seconds, bytes, a count or a share.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -242,6 +243,26 @@ def _secret(value: object, info: ValidationInfo) -> object:
 
 Secret = Annotated[SecretStr, BeforeValidator(_secret), WithJsonSchema({"type": "string", "minLength": 1})]
 """Never printed: its repr is stars."""
+
+
+def _url_path(value: object, info: ValidationInfo) -> object:
+    text = _text(value, info)
+    if isinstance(text, str) and not re.fullmatch(r"/[!-~]*", text):
+        raise ValueError("is no path; write one such as /health")
+    return text
+
+
+UrlPath = Annotated[str, BeforeValidator(_url_path)]
+
+
+def _header_name(value: object, info: ValidationInfo) -> object:
+    text = _text(value, info)
+    if isinstance(text, str) and not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", text):
+        raise ValueError("is no name of a header")
+    return text
+
+
+HeaderName = Annotated[str, BeforeValidator(_header_name)]
 
 
 def _client_name(value: object, info: ValidationInfo) -> object:

@@ -19,6 +19,7 @@ from supervisor.settings.fields import (
     DurationOrAuto,
     DurationOrOff,
     EnvironmentText,
+    HeaderName,
     Location,
     LocationOrNull,
     Model,
@@ -26,6 +27,7 @@ from supervisor.settings.fields import (
     Secret,
     Text,
     TextOrNull,
+    UrlPath,
     key,
 )
 from supervisor.settings.lane_blocks import (
@@ -64,12 +66,12 @@ class LaneSettings(Block):
     attach: TextOrNull = key(None, "URL of a server that someone else runs: watched, not owned.")
     restart_command: tuple[Text, ...] | None = key(None, "Restarts an attached server; without it freshlane advises.")
     watch_files: tuple[Location, ...] = key([], "Settings that change speed without a restart; part of the baseline.")
-    headers: dict[Text, Secret] = key({}, "Sent to this worker; the client's own key never is.", shown=False)
+    headers: dict[HeaderName, Secret] = key({}, "Sent to this worker; the client's own key never is.", shown=False)
     env: dict[Text, EnvironmentText] = key(
         {}, "Added to the worker's environment; {port} and the like work.", shown=False
     )
     cwd: LocationOrNull = key(None, "The worker's folder; default: a folder of the lane under state_dir.")
-    health: Text = key("/health", "Path that answers 200 when the worker is up.")
+    health: UrlPath = key("/health", "Path that answers 200 when the worker is up.")
     kind: Choice[Literal["chat", "completions", "embeddings"]] = key("chat", "What the worker is asked for.")
     start: Choice[Literal["eager", "on_demand"]] = key("eager", "`on_demand` starts at the first request.")
     idle_unload: DurationOrOff = key("off", "The worker is unloaded after this much idling.")
