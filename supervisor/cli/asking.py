@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from rich.text import Text
-
 from supervisor.cli.client import Daemon
 from supervisor.cli.conversation import talk
 from supervisor.cli.exits import LaneFailedError, TryLaterError
-from supervisor.cli.render.lanes import state, why_and_next
-from supervisor.cli.render.layout import hang
+from supervisor.cli.render.lanes import state
+from supervisor.cli.render.layout import hang, painted
 from supervisor.cli.render.recycles import story
 from supervisor.cli.render.samples import sample_in_words
 from supervisor.cli.terminal import err, out, print_json, say, width
@@ -53,41 +51,25 @@ def ask_lane(
     _raise_for(lane, document)
 
 
-def lane_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The lane in an answer: under ``lane``, or the answer itself."""
-    inner = document.get("lane")
-    return inner if isinstance(inner, Mapping) else document
-
-
-def record_of(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The recycle record in an answer, if there is one."""
-    for candidate in (document.get("recycle"), document.get("record"), document):
-        if isinstance(candidate, Mapping) and "trigger" in candidate and "outcome" in candidate:
-            return candidate
-    return None
-
-
 def _tell(verb: str, lane: str, document: Mapping[str, Any]) -> None:
-    record, sample = record_of(document), document.get("sample")
-    if record is not None:
+    """An answer is {lane, asked}, and once the outcome is known one of ``recycle``, ``sample``, ``state`` as well."""
+    record, sample = document.get("recycle"), document.get("sample")
+    if record:
         say(*story(record, width(), out()))
-    if isinstance(sample, Mapping):
-        say(sample_in_words(sample))
-    about = lane_of(document)
-    if "state" in about:
-        line = (
-            Text(f"{lane}  ", style="name").append_text(state(about)).append(f"  {why_and_next(about)}", style="quiet")
-        )
-        say(*hang(line, width(), out(), rest=4))
-    elif record is None and not isinstance(sample, Mapping):
-        say(f"asked {lane} to {verb}; see `freshlane status {lane}`")
+    elif sample:
+        say(*hang(painted(f"{lane}  ", "name").append_text(sample_in_words(sample)), width(), out(), rest=4))
+    elif "state" in document:
+        line = painted(f"{lane}  ", "name").append_text(state(document))
+        say(*hang(line.append(f"  {document.get('reason') or ''}"), width(), out(), rest=4))
+    else:
+        say(f"{lane}: {verb} is under way; see `freshlane status {lane}`")
 
 
 def _raise_for(lane: str, document: Mapping[str, Any]) -> None:
-    record = record_of(document) or {}
-    if lane_of(document).get("state") == "failed" or record.get("outcome") == "failed":
-        raise LaneFailedError(
-            f"{lane} failed: {lane_of(document).get('reason') or record.get('next') or 'see its logs'}"
-        )
+    record = document.get("recycle") or {}
+    if document.get("state") == "failed":
+        raise LaneFailedError(f"{lane} failed: {document.get('reason') or f'see `freshlane logs {lane}`'}")
+    if record.get("outcome") == "failed":
+        raise LaneFailedError(f"{lane}: the recycle failed; {record.get('next') or f'see `freshlane logs {lane}`'}")
     if record.get("outcome") == "aborted":
         raise TryLaterError(f"{lane} was not recycled: {record.get('next') or 'it is tried again later'}")

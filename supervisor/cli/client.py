@@ -69,15 +69,12 @@ class Daemon:
             async for event in parse_events(answer.content):
                 yield event
 
-    async def lines(self, path: str, *, following: bool, **query: str | int | None) -> AsyncIterator[str]:
-        """The lines of a text answer, without their ends; raises as ``events``."""
-        async with self._answer("GET", path, query, None, following=following) as answer:
-            if answer.content_type == "text/event-stream":
-                async for event in parse_events(answer.content):
-                    yield event.data
-                return
-            async for line in answer.content:
-                yield line.decode(errors="replace").rstrip("\r\n")
+    async def parts(self, path: str, *, following: bool, **query: str | int | None) -> AsyncIterator[bytes]:
+        """A text answer as it comes. ``following``: for as long as it goes on, be it silent; raises as ``events``."""
+        silence_s = None if following else ANSWER_S
+        async with self._answer("GET", path, query, None, following=True, silence_s=silence_s) as answer:
+            async for part in answer.content.iter_any():
+                yield part
 
     async def _ask(
         self,
@@ -100,9 +97,10 @@ class Daemon:
         *,
         timeout_s: float = ANSWER_S,
         following: bool = False,
+        silence_s: float | None = SILENCE_S,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         timeout = aiohttp.ClientTimeout(
-            total=None if following else timeout_s, sock_connect=CONNECT_S, sock_read=SILENCE_S if following else None
+            total=None if following else timeout_s, sock_connect=CONNECT_S, sock_read=silence_s if following else None
         )
         url = self.target.url + path
         params = {name: str(value) for name, value in query.items() if value is not None}
@@ -139,7 +137,7 @@ class Daemon:
         return document
 
     def _refusal(self, status: int, text: bytes) -> CommandError:
-        said = error_text(text) or f"the daemon at {self.target.url} answered {status}"
+        said = error_text(text) or f"what listens at {self.target.url} answered {status}; is it freshlane?"
         if status == 401:
             where = self.target.where_the_key_was_sought
             return CommandError(
@@ -147,7 +145,7 @@ class Daemon:
             )
         if status in (400, 404, 422):
             return UsageError(said)
-        return TryLaterError(said) if status == 503 else CommandError(said)
+        return TryLaterError(said) if status in (503, 504) else CommandError(said)
 
     def _not_reachable(self, why: str) -> NotReachableError:
         return NotReachableError(
@@ -165,8 +163,10 @@ def error_text(text: bytes) -> str | None:
     """The message of an error body ``{"error": {"message": ...}}``; None if it is something else."""
     try:
         error = json.loads(text)["error"]
+        if error.get("problems"):
+            return "\n".join(["lanes.yaml has errors; nothing was changed", *map(str, error["problems"])])
         return str(error["message"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

@@ -17,9 +17,9 @@ THEME = Theme(
         "warn": "yellow",
         "bad": "bold red",
         "busy": "cyan",
-        "quiet": "bright_black",
+        "quiet": "dim",
         "name": "bold",
-        "head": "bold bright_black",
+        "head": "dim",
     }
 )
 WIDTH_OF_A_PIPE = 160
@@ -53,6 +53,12 @@ def print_line(line: str) -> None:
     """Print a line as it is, at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def print_bytes(part: bytes) -> None:
+    """Pass on what someone else wrote, untouched and at once."""
+    sys.stdout.buffer.write(part)
+    sys.stdout.buffer.flush()
 
 
 def warn(text: str) -> None:

@@ -150,3 +150,16 @@ SAMPLES = [
     for lane, tok_s in (("smollm2", 47.0), ("qwen", 27.3))
     for i in range(30)
 ]
+
+SAMPLE = {
+    "at": at(seconds=1),
+    "wall": (NOW - timedelta(seconds=1)).timestamp(),
+    "generation": 11,
+    "prompt_tokens": 256,
+    "purpose": "asked",
+    "decode_tok_s": 26.98,
+    "void": None,
+    "detail": "",
+    "tokens": 64,
+    "ttft_s": 0.212,
+}

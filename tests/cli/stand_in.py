@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.cli.documents import LANES, RECYCLES, SAMPLES
+from tests.cli.documents import LANES, RECYCLES, SAMPLE, SAMPLES
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -106,10 +106,15 @@ class StandIn:
         return web.json_response(self.lanes[request.match_info["lane"]]["baseline"] or {})
 
     async def _ask(self, request: web.Request) -> web.Response:
-        lane = self.lanes[request.match_info["lane"]]
-        if request.match_info["verb"] == "recycle" and request.query.get("wait") == "true":
-            return web.json_response({"lane": lane, "recycle": self.recycles[-1]})
-        return web.json_response({"lane": lane}, status=202)
+        lane, verb = request.match_info["lane"], request.match_info["verb"]
+        asked: dict[str, Any] = {"lane": lane, "asked": verb}
+        if request.query.get("wait") != "true":
+            return web.json_response(asked, status=202)
+        if verb == "recycle":
+            return web.json_response({**asked, "recycle": self.recycles[-1]})
+        if verb == "probe":
+            return web.json_response({**asked, "sample": SAMPLE})
+        return web.json_response({**asked, "state": self.lanes[lane]["state"], "reason": self.lanes[lane]["reason"]})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

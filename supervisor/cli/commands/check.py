@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from supervisor.cli.exits import UsageError
 from supervisor.cli.options import ConfigOption
 from supervisor.cli.render.layout import Column, lay_out
 from supervisor.cli.target import require_config
 from supervisor.cli.terminal import say, warn, width
 from supervisor.cli.words import plural
-from supervisor.config import load
+from supervisor.config import ConfigError, load
 from supervisor.settings import LaneSettings
 
 COLUMNS = (Column("LANE", 100), Column("MODEL", 80), Column("WORKER", 90), Column("RECYCLES", 60), Column("NAMES", 50))
@@ -18,7 +19,10 @@ COLUMNS = (Column("LANE", 100), Column("MODEL", 80), Column("WORKER", 90), Colum
 def check(config: ConfigOption = None) -> None:
     """Show every error of lanes.yaml at once and exit with 2; or what would run."""
     path = require_config(config)
-    loaded = load(path)
+    try:
+        loaded = load(path)
+    except ConfigError as error:
+        raise UsageError(f"{path}: {plural(len(error.problems), 'error')}\n{error}") from None
     settings = loaded.settings
     say(f"{path}: {plural(len(settings.lanes), 'lane')}, listening on {settings.listen}, state in {settings.state_dir}")
     say(*lay_out(COLUMNS, [_row(lane) for lane in settings.lanes.values()], width()))

@@ -9,8 +9,9 @@ import typer
 
 from supervisor.cli.client import Daemon
 from supervisor.cli.conversation import talk
+from supervisor.cli.exits import NotReachableError
 from supervisor.cli.options import ConfigOption, LaneArgument, UrlOption
-from supervisor.cli.terminal import print_line
+from supervisor.cli.terminal import print_bytes
 
 
 def logs(
@@ -25,8 +26,9 @@ def logs(
 
     async def ask(daemon: Daemon) -> None:
         path = f"/api/lanes/{quote(lane, safe='')}/logs"
-        lines = daemon.lines(path, following=follow, tail=tail, follow="true" if follow else None)
-        async for line in lines:
-            print_line(line)
+        async for part in daemon.parts(path, following=follow, tail=tail, follow="true" if follow else None):
+            print_bytes(part)
+        if follow:
+            raise NotReachableError(f"the daemon at {daemon.target.url} has ended the stream; is it being stopped?")
 
     talk(config, url, ask)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-from rich.text import Text
-
 from supervisor.cli.client import Daemon
 from supervisor.cli.conversation import talk
-from supervisor.cli.exits import Exit
-from supervisor.cli.failures import complain
+from supervisor.cli.exits import LaneFailedError
 from supervisor.cli.options import ConfigOption, JsonOption, UrlOption
+from supervisor.cli.render.layout import painted
 from supervisor.cli.terminal import print_json, say, warn
 
 STYLE_OF_DEED = {"kept": "quiet", "updated": "good", "added": "good", "recycled": "warn", "removed": "warn"}
@@ -24,24 +21,18 @@ def reload(as_json: JsonOption = False, config: ConfigOption = None, url: UrlOpt
         return await daemon.post("/api/reload")
 
     document = talk(config, url, ask)
-    errors = document.get("errors") or []
     if as_json:
         print_json(document)
     else:
-        _tell(document, errors)
-    if errors:
-        raise typer.Exit(Exit.USAGE)
+        _tell(document)
+    if document.get("errors"):
+        raise LaneFailedError("\n".join(["some lanes cannot run", *map(str, document["errors"])]))
 
 
-def _tell(document: dict[str, Any], errors: list[Any]) -> None:
-    if errors:
-        complain("\n".join(["lanes.yaml has errors; nothing was changed", *(f"  {error}" for error in errors)]))
-        return
+def _tell(document: dict[str, Any]) -> None:
     lanes = document.get("lanes") or {}
     longest = max((len(name) for name in lanes), default=0)
     for name, deed in lanes.items():
-        say(Text(f"{name:<{longest}}  ", style="name").append(str(deed), style=STYLE_OF_DEED.get(str(deed), "")))
+        say(painted(f"{name:<{longest}}  ", "name").append(str(deed), style=STYLE_OF_DEED.get(str(deed), "")))
     if document.get("needs_restart"):
         warn(f"changed only by a restart of the daemon: {', '.join(document['needs_restart'])}")
-    if not lanes:
-        say("done")

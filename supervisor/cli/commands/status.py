@@ -12,7 +12,7 @@ from supervisor.cli.conversation import talk
 from supervisor.cli.exits import Exit
 from supervisor.cli.options import AnyLaneArgument, ConfigOption, JsonOption, UrlOption
 from supervisor.cli.render.lanes import lane_in_full, lanes_table
-from supervisor.cli.terminal import out, print_json, say, width
+from supervisor.cli.terminal import out, print_json, say, warn, width
 
 
 def status(
@@ -31,5 +31,8 @@ def status(
         say(*lane_in_full(document, width(), out()))
     else:
         say(*lanes_table(document["lanes"], width(), out()))
+        for trouble in (document.get("journal_trouble"), document.get("history_trouble")):
+            if trouble:
+                warn(str(trouble))
     if lane and document.get("state") == "failed":
         raise typer.Exit(Exit.LANE_FAILED)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from supervisor.cli.render.lanes import fresh_in_words
-from supervisor.cli.render.layout import Column, hang, lay_out
+from supervisor.cli.render.layout import Column, hang, lay_out, painted
 from supervisor.cli.words import NOTHING, clock, rate
 
 SPAWNS = (
@@ -25,7 +25,7 @@ def baseline_lines(baselines: Mapping[str, Any], width: int | None, console: Con
     longest = max((len(name) for name in baselines), default=0)
     lines = []
     for name, baseline in baselines.items():
-        text = Text(f"{name:<{longest}}  ", style="name").append_text(fresh_in_words(baseline))
+        text = painted(f"{name:<{longest}}  ", "name").append_text(fresh_in_words(baseline))
         lines += hang(text, width, console, rest=longest + 2)
         lines += _spawns(baseline)
     return lines

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from supervisor.cli.render.layout import Column, hang, lay_out
+from supervisor.cli.render.layout import Column, hang, lay_out, painted
 from supervisor.cli.words import NOTHING, ago, long_length, many, moment, plural, rate, share, size
 
 Lane = Mapping[str, Any]
@@ -71,7 +70,7 @@ def lane_row(lane: Lane) -> list[Text]:
         Text(rate(speed_of(lane))),
         Text(rate((lane.get("baseline") or {}).get("decode_tok_s")), style="quiet"),
         Text(share(ratio_of(lane)), style=STYLE_OF_VERDICT.get(_status(lane), "quiet")),
-        Text(ago(_measured_at(lane))),
+        Text(ago(_measured_at(lane)) + (", void" if (lane.get("last_probe") or {}).get("void") else "")),
         Text(long_length(worker.get("uptime_s")) if worker else NOTHING),
         Text(size(worker.get("memory_bytes"))),
         Text(requests_of(lane)),
@@ -80,19 +79,19 @@ def lane_row(lane: Lane) -> list[Text]:
 
 def lane_in_full(lane: Lane, width: int | None, console: Console) -> list[Text]:
     """Everything about one lane, a fact a line."""
-    title = Text(str(lane.get("name")), style="name") + Text("  ") + state(lane)
+    title = painted(f"{lane.get('name')}  ", "name").append_text(state(lane))
     if moment(lane.get("since")):
         title.append(f" for {ago(lane['since']).removesuffix(' ago')}", style="quiet")
     lines = [title]
     for name, fact in _facts(lane):
-        lines += hang(Text(f"{name:<10}", style="head").append_text(fact), width, console, first=2, rest=12)
+        lines += hang(painted(f"{name:<10}", "head").append_text(fact), width, console, first=2, rest=12)
     return lines
 
 
 def state(lane: Lane) -> Text:
     """The state's name in its colour."""
     name = str(lane.get("state", "?"))
-    return Text(name, style=STYLE_OF_STATE.get(name, "busy"))
+    return painted(name, STYLE_OF_STATE.get(name, "busy"))
 
 
 def why_and_next(lane: Lane) -> str:
@@ -193,7 +192,7 @@ def _verdict(lane: Lane) -> Text:
     verdict = lane.get("verdict") or {}
     if not verdict:
         return Text()
-    text = Text(_status(lane), style=STYLE_OF_VERDICT.get(_status(lane), "quiet"))
+    text = painted(_status(lane), STYLE_OF_VERDICT.get(_status(lane), "quiet"))
     text.append(f": {verdict.get('reason')}" if verdict.get("reason") else "")
     extra = []
     interval = verdict.get("interval")
@@ -251,11 +250,7 @@ def _total(name: str, value: float) -> str:
 
 def _measured_at(lane: Lane) -> object:
     probe = lane.get("last_probe") or {}
-    if probe.get("wall") or probe.get("time"):
-        return probe.get("wall") or probe.get("time")
-    if probe.get("age_s") is not None:
-        return datetime.now(UTC).timestamp() - float(probe["age_s"])
-    return None
+    return probe.get("wall") or probe.get("at")
 
 
 def _status(lane: Lane) -> str:

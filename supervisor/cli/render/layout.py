@@ -51,6 +51,11 @@ def hang(text: Text, width: int | None, console: Console, *, first: int = 0, res
     return [Text(" " * (rest if at else first)).append_text(line) for at, line in enumerate(lines)]
 
 
+def painted(text: str, style: str) -> Text:
+    """``text`` in a style that ends with it, whatever is appended."""
+    return Text().append(text, style)
+
+
 def _line(row: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int]) -> Text:
     line = Text()
     for i in shown:

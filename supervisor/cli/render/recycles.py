@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from supervisor.cli.render.layout import hang
+from supervisor.cli.render.layout import hang, painted
 from supervisor.cli.words import NOTHING, ago, clock, length, plural, rate, share
 
 STYLE_OF_OUTCOME = {"cured": "good", "replaced": "good", "partial": "warn", "futile": "warn", "aborted": "warn"}
@@ -42,7 +42,7 @@ def why(record: Mapping[str, Any]) -> str:
 
 def _end(record: Mapping[str, Any]) -> Text:
     outcome = str(record.get("outcome") or "under way")
-    text = Text(outcome.replace("_", " "), style=STYLE_OF_OUTCOME.get(outcome, "bad"))
+    text = painted(outcome.replace("_", " "), STYLE_OF_OUTCOME.get(outcome, "bad"))
     facts = [speeds(record), _downtime(record), _requests(record)]
     text.append("  " + "  ".join(fact for fact in facts if fact))
     if record.get("next"):

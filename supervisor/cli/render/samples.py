@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from supervisor.cli.render.layout import painted
 from supervisor.cli.words import length, rate
 
 
@@ -15,9 +16,9 @@ def sample_in_words(sample: Mapping[str, Any]) -> Text:
     if sample.get("void"):
         detail = f" ({sample['detail']})" if sample.get("detail") else ""
         return Text(f"the run does not count: {str(sample['void']).replace('_', ' ')}{detail}", style="warn")
-    text = Text(f"{rate(sample.get('decode_tok_s'))} tok/s", style="name")
+    text = painted(f"{rate(sample.get('decode_tok_s'))} tok/s", "name")
     if sample.get("tokens"):
-        text.append(f" over {sample['tokens']} tokens", style="")
+        text.append(f" over {sample['tokens']} tokens")
     if sample.get("prompt_tokens"):
         text.append(f" after a prompt of {sample['prompt_tokens']}")
     if sample.get("ttft_s") is not None:

@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from supervisor.cli.render.lanes import lanes_table
+from supervisor.cli.render.layout import painted
 from supervisor.cli.render.recycles import story
 from supervisor.cli.words import plural, sparkline
 
@@ -48,7 +49,7 @@ class TopScreen:
             yield line
 
     def _title(self, width: int) -> Text:
-        title = Text("freshlane ", style="name").append(f"{self.url}  {plural(len(self.lanes), 'lane')}", style="quiet")
+        title = painted("freshlane ", "name").append(f"{self.url}  {plural(len(self.lanes), 'lane')}", style="quiet")
         right = (
             Text(self.trouble, style="bad")
             if self.trouble
