@@ -15,6 +15,20 @@ from typing import Any, Literal
 
 CONTROL_EVERY_S = 0.02
 Numbers = tuple[float, ...]
+Mode = Literal[
+    "ok",
+    "hang",  # no headers
+    "headers_then_nothing",
+    "empty_200",
+    "500",
+    "429",
+    "reset",
+    "finish_error",  # ends well, but with finish_reason error
+    "no_done",  # a clean end without the terminal event
+    "cut",  # a reset midway
+    "error_event",  # an error midway, then the end
+    "stall",  # silence midway
+]
 
 
 def _numbers(text: str) -> Numbers:
@@ -75,10 +89,7 @@ class Knobs:
     fail_spawns: int = knob(0, "the first so many spawns (by --spawn-counter) exit with --exit-code")
     exit_code: int = knob(0, "not 0: exits with it after the start delay; of --fail-spawns only those, 0 is 1")
     health: Literal["ok", "500", "hang"] = knob("ok", "what /health does")
-    mode: Literal[
-        "ok", "hang", "headers_then_nothing", "empty_200", "500", "429", "reset", "finish_error", "no_done",
-        "cut", "error_event", "stall",
-    ] = knob("ok", "what generation does; no_done, cut, error_event and stall come after --mode-tokens tokens")  # fmt: skip
+    mode: Mode = knob("ok", "what generation does; no_done, cut, error_event and stall after --mode-tokens tokens")
     mode_tokens: int = knob(3, "tokens sent before that")
     mode_after: int = knob(0, "requests served well before the mode begins")
     mode_for: int = knob(0, "requests the mode lasts; 0: for ever")
