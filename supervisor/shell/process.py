@@ -169,14 +169,15 @@ class WorkerProcess:
         """Let go: a worker that still runs is stopped by its tether. Waits ``timeout_s`` for the family's end."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._tether_ended.wait(), timeout_s)
-        await self._tasks.close()
-        self._control.close()
-        self.output.close()
-        if not self.exit.done():
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._tether_ended.wait(), timeout_s)
+        finally:  # also when cancelled: nothing stays open, and the tether goes on alone
+            self._tasks.cancel()
+            self.output.close()
             self.exit.cancel()
-        _lingering.add(self._parent)
+            _lingering.add(self._parent)
+        await self._tasks.close()
         await _take_ended(self._parent)
 
     async def _wait_for_none(self, timeout_s: float) -> set[int]:
@@ -195,6 +196,7 @@ class WorkerProcess:
             if not self.exit.done():
                 await self._outlive_tether()
         finally:
+            self._control.close()
             self._tether_ended.set()
 
     def _note(self, line: str) -> None:

@@ -34,14 +34,20 @@ class Tasks:
 
     async def close(self, timeout_s: float = 10.0) -> None:
         """Cancel what runs and wait; a task that resists longer than ``timeout_s`` is named in the log and left."""
-        self._is_closed = True
+        self.cancel()
         running = {task for task in self._running if task is not asyncio.current_task()}
-        for task in running:
-            task.cancel()
         if running:
             _, resisting = await asyncio.wait(running, timeout=timeout_s)
             for task in resisting:
                 log.error("task_resists_cancellation", task=task.get_name(), waited_s=timeout_s)
+
+    def cancel(self) -> None:
+        """Cancel what runs and take nothing new; ``close`` waits as well."""
+        self._is_closed = True
+        current = asyncio.current_task()
+        for task in self._running:
+            if task is not current:
+                task.cancel()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)

@@ -108,9 +108,9 @@ class Tether:
             signal_group(self.worker, self.stop_signal)
         told_the_rest = False
         while True:
-            self.reap()
             family = self.family()
-            if not family:
+            self.reap()
+            if not family and not self.is_running:
                 return
             if self.may_kill and time.monotonic() >= due:
                 signal_group(self.worker, signal.SIGKILL)

@@ -170,6 +170,7 @@ async def test_leftovers_that_may_not_be_killed_are_told(spawn: Spawn) -> None:
 async def test_closing_stops_a_running_worker(spawn: Spawn) -> None:
     worker = await spawn(*python(SLEEPER))
     await worker.close()
+    assert worker.exit.result() == ExitStatus(None, "SIGTERM")
     assert not is_alive(worker.pid)
 
 
