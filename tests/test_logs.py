@@ -9,13 +9,16 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
-from supervisor.logs import LINES_WAITING, Logs, configure_logs
+from supervisor.logs import Logs, configure, configure_logs
+from supervisor.logs.lines import LINES_WAITING
+from supervisor.settings import LogSettings
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +54,7 @@ def test_away_from_a_terminal_every_line_is_one_json_object() -> None:
     own, foreign = documents(stream)
     assert (own["event"], own["level"], own["lane"], own["logger"]) == ("lane_state", "warning", "qwen", "supervisor.x")
     assert (own["text"], own["path"]) == ("two\nlines", "/x")
-    assert own["timestamp"][10] == "T"
+    assert datetime.fromisoformat(own["timestamp"]).tzinfo is not None
     assert (foreign["event"], foreign["level"], foreign["logger"]) == ("it broke", "error", "some.library")
 
 
@@ -113,6 +116,16 @@ def test_a_file_is_private_json_rotated_by_size(tmp_path: Path) -> None:
     for file in path.parent.iterdir():
         assert file.stat().st_size <= 2000
         assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_settings_of_the_file_are_obeyed(tmp_path: Path) -> None:
+    logs = configure(LogSettings.model_validate({"level": "warning", "max_size": "1kB"}), path=tmp_path / "log")
+    for number in range(30):
+        structlog.get_logger("x").info("unheard", number=number)
+        structlog.get_logger("x").warning("heard", number=number)
+    logs.close()
+    assert "unheard" not in (tmp_path / "log").read_text()
+    assert (tmp_path / "log.1").exists()
 
 
 def test_a_reader_that_is_stuck_costs_lines_but_no_time() -> None:
