@@ -29,14 +29,11 @@ class LaneFront(Protocol):
     def gate(self) -> Gate:
         """Where its requests wait and pass."""
 
-    def served_model(self, client_name: str) -> str:
-        """The name its worker expects for what the client called it."""
-
 
 class Directory(Protocol):
     """All lanes, by the names that clients use."""
 
-    def find(self, name: str) -> LaneFront | None:
+    def find(self, name: str, /) -> LaneFront | None:
         """The lane of this name or alias."""
 
     def lanes(self) -> Sequence[LaneFront]:

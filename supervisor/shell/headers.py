@@ -51,6 +51,8 @@ def for_worker(
 def for_client(headers: CIMultiDictProxy[str], request_id: str) -> CIMultiDict[str]:
     """A worker's headers as the client gets them."""
     passed = _passing(headers, _NOT_FOR_CLIENTS)
+    for name in [name for name in passed if name.lower().startswith("access-control-")]:
+        passed.popall(name, None)  # which pages may read an answer is decided here
     passed["X-Request-Id"] = request_id
     return passed
 
