@@ -131,7 +131,7 @@ def _canary_runs(lanes: Iterable[Snapshot]) -> Metric:
         "freshlane_lane_canary_runs", "Canary runs: clean, or why a run was void.", labels=["lane", "result"]
     )
     for lane in lanes:
-        for result, count in _table(lane, "canary_runs").items():
+        for result, count in _table(lane, "canaries").items():
             family.add_metric([lane["name"], str(result)], count)
     return family
 
@@ -140,7 +140,7 @@ def _recycles(lanes: Iterable[Snapshot]) -> Metric:
     meaning = "Recycles by what set them off and what came of them."
     family = CounterMetricFamily("freshlane_lane_recycles", meaning, labels=["lane", "trigger", "outcome"])
     for lane in lanes:
-        for trigger, outcomes in _table(lane, "recycles").items():
+        for trigger, outcomes in _table(lane, "recycles_by_trigger").items():
             for outcome, count in outcomes.items():
                 family.add_metric([lane["name"], str(trigger), str(outcome)], count)
     return family

@@ -8,6 +8,15 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from supervisor.metrics import Metrics
+from supervisor.shell.recycle_totals import RecycleTotals
+
+
+def recycle_totals() -> RecycleTotals:
+    totals = RecycleTotals()
+    for outcome, downtime_s in (("cured", 7.0), ("futile", 0.0), ("cured", 5.5)):
+        totals.add({"trigger": "degraded", "outcome": outcome, "downtime_s": downtime_s})
+    return totals
+
 
 LANE: dict[str, Any] = {
     "name": "qwen",
@@ -25,9 +34,8 @@ LANE: dict[str, Any] = {
         "cut": 0,
         "replayed": 2,
         "generated_tokens": 250_000,
-        "downtime_s": 12.5,
-        "canary_runs": {"clean": 40, "client_arrived": 3},
-        "recycles": {"degraded": {"cured": 2, "futile": 1}},
+        "canaries": {"clean": 40, "client_arrived": 3},
+        **recycle_totals().to_json(),
     },
 }
 IDLE_LANE: dict[str, Any] = {
@@ -88,6 +96,7 @@ def test_every_number_of_a_lane_is_on_the_page() -> None:
         ("freshlane_lane_canary_runs_total", "qwen", "clean"): 40,
         ("freshlane_lane_canary_runs_total", "qwen", "client_arrived"): 3,
         ("freshlane_lane_recycles_total", "qwen", "futile", "degraded"): 1,
+        ("freshlane_lane_recycles_total", "qwen", "cured", "degraded"): 2,
         ("freshlane_lane_state", "qwen", "suspect"): 1,
         ("freshlane_lane_state", "qwen", "serving"): 0,
         ("freshlane_lane_verdict", "qwen", "degraded"): 1,

@@ -95,8 +95,18 @@ _VERDICT = record(
     confidence=NUMBER_OR_NULL,
     reason=TEXT,
 )
+_COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
 _TOTALS = record(
-    requests=COUNT, failed=COUNT, held=COUNT, cut=COUNT, replayed=COUNT, generated_tokens=COUNT, downtime_s=NUMBER
+    requests=COUNT,
+    failed=COUNT,
+    held=COUNT,
+    cut=COUNT,
+    replayed=COUNT,
+    generated_tokens=COUNT,
+    canaries={**_COUNTS, "description": "Canary runs: clean, or by the reason of the void."},
+    recycles=COUNT,
+    recycles_by_trigger={"type": "object", "additionalProperties": _COUNTS},
+    downtime_s=NUMBER,
 )
 _LANE = record(
     ("name", "state", "since", "reason", "next_action", "inflight", "queued", "verdict", "totals"),
