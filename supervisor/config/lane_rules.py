@@ -91,7 +91,7 @@ def is_http_url(text: str) -> bool:
 
 def _command_takes_its_port(lane: RawLane) -> Iterator[Complaint]:
     command = lane.filled.get("command")
-    if not isinstance(command, list) or not command:
+    if not isinstance(command, list) or not command or len(_words(command)) < len(command):
         return
     texts = [*_words(command), *_environment(lane).values()]
     if lane.filled.get("port") is None and not any("port" in placeholders_in(text) for text in texts):

@@ -11,7 +11,6 @@ from supervisor.config.problems import shown_value
 
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_SURPRISING_WORDS = {"y", "Y", "n", "N"}
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FRACTION = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,17}")
 _WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+")
@@ -56,8 +55,6 @@ def _surprise(written: str) -> str | None:
     """What YAML 1.1 would make of it; None if it is text for everyone."""
     if _WITH_EXPONENT.fullmatch(written) or _OTHER_BASE.fullmatch(written):
         return "some readers take it for a number, others for text"
-    if written in _SURPRISING_WORDS:
-        return "YAML 1.1 reads it as true or false"
     tag = str(_resolver.resolve(yaml.ScalarNode, written, (True, False)))  # type: ignore[no-untyped-call]
     if tag == "tag:yaml.org,2002:str":
         return None

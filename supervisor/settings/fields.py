@@ -175,7 +175,7 @@ def _text(value: object, info: ValidationInfo) -> object:
     if isinstance(value, Path):
         return str(value)
     if type(value) is not str:
-        raise ValueError("must be text; write it in quotes" if _is_scalar(value) else "must be text")
+        raise ValueError(_not_text(value))
     if not value.strip():
         raise ValueError("is empty; give it a value or remove the key")
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in value):
@@ -187,14 +187,17 @@ def _text_or_null(value: object, info: ValidationInfo) -> object:
     return None if value is None else _text(value, info)
 
 
-def _is_scalar(value: object) -> bool:
-    return isinstance(value, str | int | float | bool)
+def _not_text(value: object) -> str:
+    if isinstance(value, dict) and len(value) == 1 and list(value.values()) == [None]:
+        name = next(iter(value))
+        return f'must be text; YAML takes bare braces for a block, so write "{{{name}}}" in quotes'
+    return "must be text; write it in quotes" if isinstance(value, str | int | float | bool) else "must be text"
 
 
 def _text_value(value: object) -> object:
     """Like text, but it may be empty and may hold line breaks: values of the environment."""
     if type(value) is not str:
-        raise ValueError("must be text; write it in quotes" if _is_scalar(value) else "must be text")
+        raise ValueError(_not_text(value))
     if "\0" in value:
         raise ValueError("holds a zero character")
     return value
