@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from supervisor.api.streams import stream
+from supervisor.api.streams import STUCK_AFTER_S, stream
 from supervisor.jsontext import encode
 from supervisor.shell.eventbus import BusEvent, EventBus, Subscription
 
@@ -16,10 +16,17 @@ GREETING = b": freshlane\nretry: 2000\n\n"
 HEARTBEAT = b": still here\n\n"
 
 
-async def answer_events(request: web.Request, bus: EventBus, heartbeat_s: float = HEARTBEAT_S) -> web.StreamResponse:
+async def answer_events(
+    request: web.Request,
+    bus: EventBus,
+    *,
+    heartbeat_s: float = HEARTBEAT_S,
+    stuck_after_s: float = STUCK_AFTER_S,
+) -> web.StreamResponse:
     """Stream events from now on, or from after ``Last-Event-ID``, until the client or the daemon goes."""
     with bus.subscribe(after=request.headers.get("Last-Event-ID")) as subscription:
-        return await stream(request, "text/event-stream", _parts(subscription, heartbeat_s))
+        parts = _parts(subscription, heartbeat_s)
+        return await stream(request, "text/event-stream", parts, stuck_after_s=stuck_after_s)
 
 
 async def _parts(subscription: Subscription, heartbeat_s: float) -> AsyncIterator[bytes]:

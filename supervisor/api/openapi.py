@@ -142,7 +142,10 @@ def _ops_paths() -> dict[str, Any]:
         "/api/version": {"get": _operation("get_version", "What runs here", ref("Version"))},
         "/api/openapi.json": {"get": _operation("get_openapi", "This document", {"type": "object"})},
         "/api/reload": {"post": _operation("reload", "Read lanes.yaml again", ref("Reload"))},
-        "/api/session": {"post": login},
+        "/api/session": {
+            "post": login,
+            "delete": _operation("log_out", "Forget the cookie", {"type": "object"}, security=OPEN),
+        },
     }
 
 

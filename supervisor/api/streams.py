@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 
 from aiohttp import web
 
@@ -15,16 +15,16 @@ STUCK_AFTER_S = 30.0
 
 
 async def stream(
-    request: web.Request, content_type: str, parts: AsyncIterator[bytes], headers: Mapping[str, str] | None = None
+    request: web.Request, content_type: str, parts: AsyncIterator[bytes], *, stuck_after_s: float = STUCK_AFTER_S
 ) -> web.StreamResponse:
     """Answer with ``parts`` until they end or the client leaves; closes ``parts`` in any case."""
     # Without buffering: proxies in between would hold back what should be seen now.
-    response = web.StreamResponse(headers={**NO_STORE, "X-Accel-Buffering": "no", **(headers or {})})
+    response = web.StreamResponse(headers={**NO_STORE, "X-Accel-Buffering": "no"})
     response.content_type = content_type
     response.charset = "utf-8"
     try:
         await response.prepare(request)
-        await _write_all(request, response, parts)
+        await _write_all(request, response, parts, stuck_after_s)
     except ConnectionResetError:
         pass  # the client has left; that is how it says goodbye
     finally:
@@ -34,10 +34,12 @@ async def stream(
     return response
 
 
-async def _write_all(request: web.Request, response: web.StreamResponse, parts: AsyncIterator[bytes]) -> None:
+async def _write_all(
+    request: web.Request, response: web.StreamResponse, parts: AsyncIterator[bytes], stuck_after_s: float
+) -> None:
     async for part in parts:
         try:
-            async with asyncio.timeout(STUCK_AFTER_S):
+            async with asyncio.timeout(stuck_after_s):
                 await response.write(part)
         except TimeoutError:
             if request.transport is not None:

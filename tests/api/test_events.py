@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -68,21 +69,20 @@ async def test_a_daemon_that_goes_ends_the_stream_cleanly(
 
 
 @asynccontextmanager
-async def quiet_bus(heartbeat_s: float) -> AsyncIterator[str]:
-    """The URL of a stream on which nothing happens."""
-    bus = EventBus()
+async def served_bus(**options: float) -> AsyncIterator[tuple[EventBus, int]]:
+    """A bus, and the port on which it is streamed."""
+    bus = EventBus(room=64)
 
     async def handler(request: web.Request) -> web.StreamResponse:
-        return await answer_events(request, bus, heartbeat_s)
+        return await answer_events(request, bus, **options)
 
     app = web.Application()
     app.router.add_get("/", handler)
     runner = web.AppRunner(app, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
     try:
-        yield f"http://{host}:{port}/"
+        yield bus, runner.addresses[0][1]
     finally:
         bus.close()
         await runner.cleanup()
@@ -90,9 +90,22 @@ async def quiet_bus(heartbeat_s: float) -> AsyncIterator[str]:
 
 async def test_a_quiet_stream_says_that_it_lives() -> None:
     async with (
-        quiet_bus(heartbeat_s=0.02) as url,
+        served_bus(heartbeat_s=0.02) as (_, port),
         aiohttp.ClientSession() as client,
-        client.get(url) as answer,
+        client.get(f"http://127.0.0.1:{port}/") as answer,
     ):
         await next_block(answer)
         assert [await next_block(answer) for _ in range(2)] == [": still here"] * 2
+
+
+async def test_a_client_that_stops_reading_is_let_go() -> None:
+    async with served_bus(stuck_after_s=0.05) as (bus, port):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await wait_until(lambda: bus.listeners == 1, what="the listener")
+
+            def is_gone() -> bool:
+                bus.publish("sample", {"ballast": "x" * 1_000_000})
+                return bus.listeners == 0
+
+            await wait_until(is_gone, what="the end of a listener that never reads")
