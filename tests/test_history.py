@@ -37,8 +37,10 @@ def sample_of(wall: float, rate: float | None = 66.5) -> Sample:
 
 
 @contextlib.asynccontextmanager
-async def opened(path: Path, clock: Clock | None = None, keep_s: float = 90 * DAY_S) -> AsyncIterator[History]:
-    history = History(path, keep_s=keep_s, wall=clock or Clock())
+async def opened(
+    path: Path, clock: Clock | None = None, keep_s: float = 90 * DAY_S, retry_s: float = 60.0
+) -> AsyncIterator[History]:
+    history = History(path, keep_s=keep_s, wall=clock or Clock(), retry_s=retry_s)
     await history.open()
     try:
         yield history
@@ -154,6 +156,43 @@ async def test_where_no_file_can_be_made_memory_stands_in_and_says_so(tmp_path: 
         assert await history.load("qwen", "judge") == {"number": 1}
         assert history.trouble is not None
         assert str(path) in history.trouble
+
+
+async def test_a_file_that_can_be_used_again_gets_what_memory_kept(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    async with opened(path) as history:
+        await history.save("qwen", "old", {"number": 0})
+    path.rename(tmp_path / "elsewhere")
+    path.mkdir()
+    async with opened(path, retry_s=0.0) as history:
+        await history.save("qwen", "judge", {"number": 1})
+        history.add_sample("qwen", sample_of(1_800_000_000.0))
+        assert len(await history.samples()) == 1
+        assert history.trouble is not None
+        path.rmdir()
+        (tmp_path / "elsewhere").rename(path)
+        await history.save("qwen", "judge", {"number": 2})
+        assert history.trouble is None
+    async with opened(path) as history:
+        assert [(await history.load("qwen", key) or {})["number"] for key in ("old", "judge")] == [0, 2]
+        assert len(await history.samples()) == 1
+
+
+async def test_a_disk_that_is_full_from_the_start_is_used_once_there_is_room(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(512))
+    path = small_disk / "history.db"
+    async with opened(path, retry_s=0.0) as history:
+        await history.save("qwen", "judge", {"number": 1})
+        assert history.trouble is not None
+        assert await history.load("qwen", "judge") == {"number": 1}
+        ballast.unlink()
+        await history.save("qwen", "other", {"number": 2})
+        assert history.trouble is None
+    async with opened(path) as history:
+        assert await history.load("qwen", "judge") == {"number": 1}
 
 
 async def test_on_a_full_disk_what_is_new_waits_and_is_written_once_there_is_room(small_disk: Path) -> None:

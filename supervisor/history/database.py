@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,8 +43,10 @@ Parameters = tuple[Any, ...]
 class Database:
     """Opened, used and closed on one thread. Nothing here raises for a disk that is full, read-only or broken."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, retry_s: float) -> None:
         self._path = path
+        self._retry_s = retry_s
+        self._retry_at = 0.0
         self._unsaved: deque[tuple[str, Parameters]] = deque(maxlen=MOST_UNSAVED)
         self._inode: int | None = None
         self.trouble: str | None = None
@@ -52,18 +55,14 @@ class Database:
     def write(self, statement: str, parameters: Parameters) -> None:
         """Run one statement, after those that had to wait; if it cannot be done now it waits as well."""
         self._unsaved.append((statement, parameters))
-        if self._inode is not None and self._inode != _inode_of(self._path):
+        if self._inode is None:
+            self._write_to_memory([(statement, parameters)])
+            self._return_to_disk()
+        elif self._inode != _inode_of(self._path):
             log.warning("history_gone", path=str(self._path), remedy="a new one is made")
             self._reopen()
-        try:
+        if self._inode is not None:
             self._write_unsaved()
-        except sqlite3.DatabaseError as error:
-            if not _is_broken(error):
-                self._say(f"{self._path} cannot be written: {error}; what is new waits in memory")
-                return
-            self._set_aside(error)
-            self._reopen()
-            self._write_to_new()
 
     def read(self, query: str, parameters: Parameters) -> list[tuple[Any, ...]]:
         """The rows of a query; none if the file cannot be read."""
@@ -81,18 +80,47 @@ class Database:
         self._connection.close()
 
     def _write_unsaved(self) -> None:
+        try:
+            self._run_unsaved()
+        except sqlite3.DatabaseError as error:
+            if not _is_broken(error):
+                self._say(f"{self._path} cannot be written: {error}; what is new waits in memory")
+                return
+            self._set_aside(error)
+            self._reopen()
+            if self._inode is not None:
+                self._write_to_new_file()
+
+    def _write_to_new_file(self) -> None:
+        try:
+            self._run_unsaved()
+        except sqlite3.DatabaseError as error:
+            self._say(f"{self._path} cannot be written: {error}; what is new waits in memory")
+
+    def _run_unsaved(self) -> None:
         with self._connection:
             for statement, parameters in self._unsaved:
                 self._connection.execute(statement, parameters)
         self._unsaved.clear()
-        if self._inode is not None:
-            self.trouble = None
+        self.trouble = None
 
-    def _write_to_new(self) -> None:
+    def _write_to_memory(self, statements: Iterable[tuple[str, Parameters]]) -> None:
+        """So that reads see it; the statements stay unsaved until there is a file."""
+        with self._connection:
+            for statement, parameters in statements:
+                self._connection.execute(statement, parameters)
+
+    def _return_to_disk(self) -> None:
+        """From memory, once in a while, if the file can be used again."""
+        if time.monotonic() < self._retry_at:
+            return
+        self._retry_at = time.monotonic() + self._retry_s
         try:
-            self._write_unsaved()
-        except sqlite3.DatabaseError as error:
-            self._say(f"{self._path} cannot be written: {error}; what is new waits in memory")
+            connection = self._on_disk()
+        except (OSError, sqlite3.DatabaseError):
+            return
+        self._connection.close()
+        self._connection = connection
 
     def _opened(self) -> sqlite3.Connection:
         try:
@@ -125,12 +153,16 @@ class Database:
         return connection
 
     def _in_memory(self, error: Exception) -> sqlite3.Connection:
-        self._say(f"{self._path} cannot be used: {error}; history is kept in memory until the daemon ends")
+        self._say(f"{self._path} cannot be used: {error}; history is kept in memory until it can")
         self._inode = None
+        self._retry_at = time.monotonic() + self._retry_s
         connection = sqlite3.connect(":memory:")
         with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(_read_only(self._path)) as old:
             old.backup(connection)
         connection.executescript(SCHEMA)
+        with connection:
+            for statement, parameters in self._unsaved:
+                connection.execute(statement, parameters)
         return connection
 
     def _set_aside(self, error: Exception) -> None:

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 TIMEOUT_S = 10.0
 PRUNED_EVERY_S = 3600.0
+RETRIED_AFTER_S = 60.0
+"""How long memory stands in for an unusable file before it is tried again."""
 MOST_ROWS = 20_000
 """A query's longest answer: the newest rows."""
 
@@ -32,8 +34,11 @@ class History:
     says so. A document is small JSON under a lane and a key: the judge's state, a person's wish, crash times.
     """
 
-    def __init__(self, path: Path, *, keep_s: float, wall: Callable[[], float]) -> None:
+    def __init__(
+        self, path: Path, *, keep_s: float, wall: Callable[[], float], retry_s: float = RETRIED_AFTER_S
+    ) -> None:
         self._path = path
+        self._retry_s = retry_s
         self._keep_s = keep_s
         self._wall = wall
         self._writer = Writer("freshlane-history")
@@ -142,7 +147,7 @@ class History:
         return self._database
 
     def _open(self) -> None:
-        self._database = Database(self._path)
+        self._database = Database(self._path, self._retry_s)
         self._prune()
 
     def _do_write(self, statement: str, parameters: Parameters) -> None:
