@@ -114,4 +114,4 @@ def freshlane(
 
 def main() -> None:
     """The entry point of ``freshlane``: runs the verb and ends with its exit code, never with a traceback."""
-    sys.exit(told(app))
+    sys.exit(told(lambda: app(prog_name="freshlane")))

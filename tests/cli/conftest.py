@@ -1,0 +1,76 @@
+"""Commands as a person runs them: real processes, and a server on a real port that answers as the daemon does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.stand_in import StandIn
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DEADLINE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Awaitable[Ended]]
+
+
+@pytest.fixture
+async def stand_in() -> AsyncIterator[StandIn]:
+    server = StandIn()
+    await server.start()
+    yield server
+    await server.close()
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A home of its own, and nothing of freshlane's in the environment."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FRESHLANE", "XDG_", "NO_COLOR"))}
+    return {**kept, "HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path), "TZ": "UTC"}
+
+
+async def start_command(
+    *arguments: str, environment: dict[str, str], folder: Path, program: str | None = None
+) -> asyncio.subprocess.Process:
+    """freshlane with ``arguments``; or Python with a ``program``."""
+    command = ("-c", program) if program is not None else ("-m", "supervisor")
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *command,
+        *arguments,
+        env=environment,
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+@pytest.fixture
+def freshlane(tmp_path: Path, environment: dict[str, str]) -> Run:
+    """``ended = await freshlane("status", url=..., env={...})``; a traceback fails the test, whatever it is about."""
+
+    async def run(*arguments: str, url: str | None = None, env: dict[str, str] | None = None) -> Ended:
+        full = {**environment, **({"FRESHLANE_URL": url} if url else {}), **(env or {})}
+        process = await start_command(*arguments, environment=full, folder=tmp_path)
+        out, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+        ended = Ended(process.returncode or 0, out.decode(), err.decode())
+        assert "Traceback" not in ended.out + ended.err, ended
+        return ended
+
+    return run

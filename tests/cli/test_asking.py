@@ -1,0 +1,74 @@
+"""The verbs that ask something of a lane, or of the daemon."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.conftest import Run
+from tests.cli.stand_in import StandIn
+
+
+async def test_recycle_sends_reason_and_now_and_does_not_wait_unless_told(freshlane: Run, stand_in: StandIn) -> None:
+    ended = await freshlane("recycle", "qwen", "--reason", "driver update", "--now", url=stand_in.url)
+    assert (ended.code, ended.out) == (0, "qwen: recycle is under way; see `freshlane status qwen`\n")
+    assert stand_in.asked[-1] == (
+        "POST",
+        "/api/lanes/qwen/recycle",
+        {},
+        {"reason": "driver update", "now": True},
+    )
+
+
+async def test_recycle_with_wait_tells_the_story(freshlane: Run, stand_in: StandIn) -> None:
+    ended = await freshlane("recycle", "qwen", "--wait", url=stand_in.url)
+    assert ended.code == 0
+    assert stand_in.asked[-1] == ("POST", "/api/lanes/qwen/recycle", {"wait": "true"}, {})
+    assert "8.42 → 27.1 tok/s" in ended.out
+
+
+async def test_probe_waits_and_shows_the_rate(freshlane: Run, stand_in: StandIn) -> None:
+    ended = await freshlane("probe", "qwen", url=stand_in.url)
+    assert ended.code == 0
+    assert ended.out == "qwen  27.0 tok/s over 64 tokens after a prompt of 256, first token after 0.2 s\n"
+
+
+async def test_probe_without_lane_or_server_says_how_it_is_used(freshlane: Run) -> None:
+    ended = await freshlane("probe")
+    assert ended.code == 2
+    assert "freshlane probe --url URL --model M" in ended.err
+
+
+async def test_each_wish_is_asked_by_its_own_name(freshlane: Run, stand_in: StandIn) -> None:
+    for verb in ("drain", "resume", "start", "stop"):
+        assert (await freshlane(verb, "smollm2", url=stand_in.url)).code == 0
+    assert [path for _, path, _, _ in stand_in.asked] == [
+        f"/api/lanes/smollm2/{verb}" for verb in ("drain", "resume", "start", "stop")
+    ]
+
+
+async def test_the_baseline_is_shown_and_reset(freshlane: Run, stand_in: StandIn) -> None:
+    everyone = await freshlane("baseline", url=stand_in.url)
+    assert everyone.out.splitlines() == [
+        "smollm2  47.1 tok/s after 256 tokens, 43.9 after 3072; from 3 spawns and 24 runs; good",
+        "qwen     27.3 tok/s after 256 tokens; from 5 spawns and 40 runs; good",
+        "coder    not known yet",
+    ]
+    assert (await freshlane("baseline", "qwen", "--reset", url=stand_in.url)).code == 0
+    assert stand_in.asked[-1][:2] == ("DELETE", "/api/lanes/qwen/baseline")
+    assert (await freshlane("baseline", "--reset", url=stand_in.url)).code == 2
+
+
+async def test_reload_says_what_was_done_to_each_lane(freshlane: Run, stand_in: StandIn) -> None:
+    ended = await freshlane("reload", url=stand_in.url)
+    assert (ended.code, ended.out) == (0, "smollm2  kept\nqwen     recycled\ncoder    updated\n")
+    assert ended.err == "changed only by a restart of the daemon: listen\n"
+    as_json = await freshlane("reload", "--json", url=stand_in.url)
+    assert json.loads(as_json.out)["needs_restart"] == ["listen"]
+
+
+async def test_a_reload_of_a_bad_file_lists_its_errors_and_exits_with_2(freshlane: Run, stand_in: StandIn) -> None:
+    problems = ["lanes.yaml:3: lanes.a.modle: unknown key; did you mean model?", "lanes.yaml:9: listen: no"]
+    stand_in.answers["/api/reload"] = 400, {"error": {"message": "\n".join(problems), "problems": problems}}
+    ended = await freshlane("reload", url=stand_in.url)
+    assert ended.code == 2
+    assert ended.err.splitlines() == ["lanes.yaml has errors; nothing was changed", *problems]

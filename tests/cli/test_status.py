@@ -1,0 +1,53 @@
+"""freshlane status: a table, one lane in full, or the daemon's own words."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.conftest import Run
+from tests.cli.documents import LANES, QWEN
+from tests.cli.stand_in import StandIn
+
+
+async def test_the_table_shows_each_lane_with_its_reason_and_what_comes_next(freshlane: Run, stand_in: StandIn) -> None:
+    ended = await freshlane("status", url=stand_in.url)
+    assert ended.code == 0
+    head, *lines = ended.out.splitlines()
+    assert head.split() == ["LANE", "STATE", "TOK/S", "FRESH", "OF", "FRESH", "MEASURED", "WORKER", "UP", "MEMORY", "REQUESTS"]
+    smollm2, why, qwen, *_ = lines
+    assert smollm2.split("  ")[0] == "smollm2"
+    for fact in ("serving", "46.3", "47.1", "98 %", "6 h 13 min", "1.4 GB", "1 now"):
+        assert fact in smollm2
+    assert why == "  the first canaries are in → is measured again when idle"
+    for fact in ("suspect", "8.41", "27.3", "31 %", "2 d", "2 now, 5 wait"):
+        assert fact in qwen
+    assert qwen.index("suspect") == smollm2.index("serving"), "columns are aligned"
+    assert lines[-1].endswith("→ waits for `freshlane start`")
+
+
+async def test_a_pipe_gets_no_colours(freshlane: Run, stand_in: StandIn) -> None:
+    assert "\x1b" not in (await freshlane("status", url=stand_in.url)).out
+
+
+async def test_one_lane_is_shown_in_full(freshlane: Run, stand_in: StandIn) -> None:
+    ended = await freshlane("status", "smollm2", url=stand_in.url)
+    assert ended.code == 0
+    facts = {line.split()[0]: line.split(maxsplit=1)[1] for line in ended.out.splitlines()}
+    assert facts["smollm2"] == "serving for 6 h"
+    assert facts["worker"] == "pid 4242, port 51234, generation 3, up 6 h 13 min, 1.4 GB"
+    assert facts["speed"].startswith("46.3 tok/s, 98 % of fresh, measured ")
+    assert facts["fresh"] == "47.1 tok/s after 256 tokens, 43.9 after 3072; from 3 spawns and 24 runs; good"
+    assert facts["verdict"].endswith("(95 % to 101 %, confidence 0.97)")
+
+
+async def test_json_is_exactly_what_the_daemon_says(freshlane: Run, stand_in: StandIn) -> None:
+    everything = await freshlane("status", "--json", url=stand_in.url)
+    assert json.loads(everything.out) == {"lanes": list(LANES.values())}
+    one = await freshlane("status", "qwen", "--json", url=stand_in.url)
+    assert json.loads(one.out) == QWEN
+
+
+async def test_trouble_with_the_disk_is_told_on_stderr(freshlane: Run, stand_in: StandIn) -> None:
+    stand_in.answers["/api/lanes"] = 200, {"lanes": [], "journal_trouble": "the disk is full"}
+    ended = await freshlane("status", url=stand_in.url)
+    assert (ended.code, ended.out, ended.err) == (0, "no lanes\n", "the disk is full\n")
