@@ -4,89 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import marshal
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 
-from supervisor.errors import FreshlaneError
-from supervisor.shell import family as kinship
-from supervisor.shell import tether
+from supervisor.shell import family, tether
+from supervisor.shell.leash import Leash
 from supervisor.shell.output import Output
 from supervisor.shell.tasks import Tasks
+from supervisor.shell.worker_spec import ExitStatus, SpawnFailedError, WorkerSpec
+
+__all__ = ["ExitStatus", "SpawnFailedError", "WorkerProcess", "WorkerSpec"]
 
 log = structlog.get_logger(__name__)
 
-TETHER = Path(tether.__file__)
 POLL_S = 0.1
-
-_lingering: set[subprocess.Popen[bytes]] = set()
-"""Tethers that were let go and have not ended yet; asked again whenever a worker starts or is closed."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSpec:
-    """What to start, and how to stop it."""
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    """The full environment, not what is added to ours."""
-    cwd: Path | None
-    output_path: Path
-    output_max_bytes: int
-    output_keep: int
-    stop_signal: signal.Signals
-    stop_timeout_s: float
-    may_kill: bool
-    lane: str
-    generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class ExitStatus:
-    """How a worker ended: by itself with a code, or by a signal. Neither: its tether was killed, so nobody saw."""
-
-    code: int | None
-    signal: str | None
-
-    def __str__(self) -> str:
-        if self.signal is not None:
-            return f"killed by {self.signal}"
-        return "ended unseen" if self.code is None else f"exit code {self.code}"
-
-
-class SpawnFailedError(FreshlaneError):
-    """The worker's command could not be started; names it and what to look at."""
-
-    def __init__(self, spec: WorkerSpec, reason: str) -> None:
-        command = spec.argv[0] if spec.argv else "an empty command"
-        super().__init__(f"lane {spec.lane}: cannot start {command}: {reason}")
 
 
 class WorkerProcess:
     """A started worker. ``exit`` is done when its first process has ended; its family may live on."""
 
-    def __init__(
-        self, spec: WorkerSpec, pid: int, control: socket.socket, parent: subprocess.Popen[bytes], output: Output
-    ) -> None:
+    def __init__(self, spec: WorkerSpec, pid: int, leash: Leash, output: Output) -> None:
         self.spec = spec
         self.pid = pid
         self.pgid = pid
         self.started_at = time.monotonic()
-        self.create_time = kinship.create_time(pid) or 0.0
+        self.create_time = family.create_time(pid) or 0.0
         self.exit: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
         self.output = output
-        self._control = control
-        self._parent = parent
-        self._family = kinship.Family(parent.pid, self.pgid)
+        self._leash = leash
+        self._family = family.Family(leash.pid, self.pgid)
+        self._has_ended = False
         self._patience_s = spec.stop_timeout_s
         self._tether_ended = asyncio.Event()
         self._tasks = Tasks()
@@ -96,44 +45,39 @@ class WorkerProcess:
     async def spawn(cls, spec: WorkerSpec, deadline_s: float = 10.0) -> WorkerProcess:
         """Start a worker; SpawnFailedError if its command cannot be run, or does not run within ``deadline_s``.
 
-        Cancelled on the way, it leaves no worker: letting go of the control socket ends what has been started.
+        Cancelled on the way, it leaves no worker: the tether ends what has been started. (Await it directly:
+        ``asyncio.wait_for`` may lose a result that comes at the deadline.)
         """
-        _take_lingering()
         output = Output(spec.output_path, spec.output_max_bytes, spec.output_keep)
-        control, parent = None, None
+        leash: Leash | None = None
         try:
-            control, parent = _start_tether(spec, output)
+            leash = Leash(spec, output)
             async with asyncio.timeout(deadline_s):
-                await asyncio.get_running_loop().sock_sendall(control, _order(spec))
-                answer = await _first_line(control)
-            return cls(spec, _pid_in(answer, spec), control, parent, output)
+                pid = await leash.start_worker()
         except BaseException as error:
-            if control:
-                control.close()
-            if parent:
-                _lingering.add(parent)
+            if leash:
+                leash.drop()
             output.close()
             if isinstance(error, TimeoutError):
-                raise SpawnFailedError(
-                    spec, f"it did not start within {deadline_s:g} s; is the machine stuck?"
-                ) from error
+                reason = f"it did not start within {deadline_s:g} s; is the machine short of memory or disk?"
+                raise SpawnFailedError(spec, reason) from error
             raise
+        return cls(spec, pid, leash, output)
 
     def set_patience(self, seconds: float) -> None:
-        """How long the tether waits for a stop before it may kill, should the daemon die."""
+        """How long the tether waits after the stop signal before it may kill, should the daemon die."""
         self._patience_s = seconds
-        with contextlib.suppress(OSError):  # a full or closed socket: the earlier patience stays
-            self._control.send(f"patience {seconds:.1f}\n".encode())
+        self._leash.set_patience(seconds)
 
     def send_stop(self) -> None:
         """Send the lane's stop signal to the worker's group. Nothing happens if the worker has ended."""
         self._family.living()  # a child may leave the group on its way out: know it before
-        if not self.exit.done():
+        if not self._has_ended:
             tether.signal_group(self.pgid, self.spec.stop_signal)
 
     def kill(self) -> None:
         """SIGKILL to the group and to every descendant, also those in sessions of their own."""
-        if not self.exit.done():
+        if not self._has_ended:
             tether.signal_group(self.pgid, signal.SIGKILL)
         self._family.signal(signal.SIGKILL)
 
@@ -167,8 +111,7 @@ class WorkerProcess:
 
     async def close(self, timeout_s: float = 5.0) -> None:
         """Let go: a worker that still runs is stopped by its tether. Waits ``timeout_s`` for the family's end."""
-        with contextlib.suppress(OSError):
-            self._control.shutdown(socket.SHUT_WR)
+        self._leash.let_go()
         try:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._tether_ended.wait(), timeout_s)
@@ -176,9 +119,8 @@ class WorkerProcess:
             self._tasks.cancel()
             self.output.close()
             self.exit.cancel()
-            _lingering.add(self._parent)
         await self._tasks.close()
-        await _take_ended(self._parent)
+        await self._leash.collect()
 
     async def _wait_for_none(self, timeout_s: float) -> set[int]:
         due = time.monotonic() + timeout_s
@@ -191,101 +133,33 @@ class WorkerProcess:
     async def _listen(self) -> None:
         """Take what the tether says until it ends."""
         try:
-            while line := await _first_line(self._control):
-                self._note(line)
-            if not self.exit.done():
+            while line := await self._leash.hear():
+                word, _, value = line.partition(" ")
+                if word == "exited":
+                    self._end(ExitStatus(int(value), None))
+                elif word == "signalled":
+                    self._end(ExitStatus(None, _signal_name(int(value))))
+            if not self._has_ended:
                 await self._outlive_tether()
         finally:
-            self._control.close()
+            self._leash.drop()
             self._tether_ended.set()
-
-    def _note(self, line: str) -> None:
-        word, _, value = line.partition(" ")
-        if self.exit.done():
-            return
-        if word == "exited":
-            self.exit.set_result(ExitStatus(int(value), None))
-        elif word == "signalled":
-            self.exit.set_result(ExitStatus(None, _signal_name(int(value))))
 
     async def _outlive_tether(self) -> None:
         """Someone killed the tether. A worker that would outlive us is not kept: stop it, and see it go."""
         log.warning("tether_lost", lane=self.spec.lane, generation=self.spec.generation, pid=self.pid)
         due = time.monotonic() + self._patience_s
         self.send_stop()
-        while kinship.create_time(self.pid) == self.create_time:
+        while family.create_time(self.pid) == self.create_time:
             if self.spec.may_kill and time.monotonic() >= due:
                 self.kill()
             await asyncio.sleep(POLL_S)
+        self._end(ExitStatus(None, None))
+
+    def _end(self, status: ExitStatus) -> None:
+        self._has_ended = True
         if not self.exit.done():
-            self.exit.set_result(ExitStatus(None, None))
-
-
-def _start_tether(spec: WorkerSpec, output: Output) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """A tether that waits for its order. It has a session of its own: no Ctrl-C, no job control reaches it."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        try:
-            ours.setblocking(False)
-            parent = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(TETHER), spec.lane, str(spec.generation)],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=output.write_end(),
-                start_new_session=True,
-            )
-        except OSError as error:
-            ours.close()
-            raise SpawnFailedError(spec, f"its tether cannot run under {sys.executable}: {error.strerror}") from error
-        finally:
-            output.close_write_end()
-    return ours, parent
-
-
-def _order(spec: WorkerSpec) -> bytes:
-    env = {**spec.env, "FRESHLANE_LANE": spec.lane, "FRESHLANE_GENERATION": str(spec.generation)}
-    content = marshal.dumps(
-        {
-            "argv": [os.fsencode(word) for word in spec.argv],
-            "env": {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
-            "cwd": None if spec.cwd is None else os.fsencode(spec.cwd),
-            "stop_signal": int(spec.stop_signal),
-            "stop_timeout_s": float(spec.stop_timeout_s),
-            "may_kill": spec.may_kill,
-        }
-    )
-    return len(content).to_bytes(4, "big") + content
-
-
-async def _first_line(control: socket.socket) -> str:
-    """One line of the tether's, byte by byte as they are few; empty when it has ended."""
-    line = b""
-    while not line.endswith(b"\n"):
-        try:
-            byte = await asyncio.get_running_loop().sock_recv(control, 1)
-        except ConnectionError:
-            return ""
-        if not byte:
-            return ""
-        line += byte
-    return line.decode().strip()
-
-
-def _pid_in(answer: str, spec: WorkerSpec) -> int:
-    """The worker's pid; SpawnFailedError if the answer is another."""
-    word, _, rest = answer.partition(" ")
-    if word == "started":
-        return int(rest)
-    if word != "failed":
-        raise SpawnFailedError(spec, f"its tether ended at once; see {spec.output_path}")
-    number, _, step = rest.partition(" ")
-    reason = os.strerror(int(number)) if number != "0" else "it contains a character that no command may have"
-    if step == "cwd":
-        raise SpawnFailedError(spec, f"its folder {spec.cwd}: {reason}; make it, or correct cwd")
-    hint = (
-        f"it was looked for in PATH={spec.env.get('PATH', os.defpath)}" if "/" not in spec.argv[0] else "see the path"
-    )
-    raise SpawnFailedError(spec, f"{reason}; {hint}, and so is the interpreter that a script names in its first line")
+            self.exit.set_result(status)
 
 
 def _signal_name(number: int) -> str:
@@ -293,16 +167,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-async def _take_ended(parent: subprocess.Popen[bytes]) -> None:
-    """Collect a tether that has closed its socket: its exit is microseconds away, unless it was asked to wait."""
-    for _ in range(20):
-        _take_lingering()
-        if parent not in _lingering:
-            return
-        await asyncio.sleep(0.005)
-
-
-def _take_lingering() -> None:
-    _lingering.difference_update([parent for parent in _lingering if parent.poll() is not None])

@@ -116,7 +116,7 @@ async def test_a_missing_folder_is_named(spawn: Spawn, tmp_path: Path) -> None:
 
 
 async def test_a_command_with_a_null_character_is_refused(spawn: Spawn) -> None:
-    with pytest.raises(SpawnFailedError, match="a character that no command may have"):
+    with pytest.raises(SpawnFailedError, match="contains a character that none may have"):
         await spawn(*python("pass"), "a\0b")
 
 
@@ -176,7 +176,7 @@ async def test_closing_stops_a_running_worker(spawn: Spawn) -> None:
 
 async def test_a_lost_tether_does_not_leave_a_worker(spawn: Spawn) -> None:
     worker = await spawn(*python(SLEEPER))
-    os.kill(worker._parent.pid, signal.SIGKILL)
+    os.kill(worker._leash.pid, signal.SIGKILL)
     assert await exit_of(worker) == ExitStatus(None, None)
     assert not is_alive(worker.pid)
 
