@@ -16,18 +16,20 @@ from supervisor.core.ranks import spread
 from supervisor.core.samples import Sample
 from supervisor.core.terms import BaselineTerms
 
-RUNS_PER_SPAWN = 8
+RUNS_PER_SPAWN = 12
 """Runs of one worker that count, per prompt size."""
 
-SPAWNS_KEPT = 24
+SPAWNS_KEPT = 64
 RUNS_THAT_TELL = 5
+"""Fewer say nothing, neither of a spawn nor of the lane."""
 RUNS_WHEN_FULL = 16
 SPAWNS_WHEN_FULL = 3
 
 FAST_SHARE = 0.75
-"""The baseline lies where this share of runs belongs to spawns that are no faster: above the middle, because a spawn
-is at times slow by bad luck and never fast by good luck.
-"""
+"""A good spawn is one that, of all runs, three in four belong to spawns no faster than it."""
+
+SLOW_SPAWN = 0.85
+"""A spawn below this share of a good one is left out: a spawn is at times slow by bad luck, never fast by good luck."""
 
 MEDIAN_OVER_MEAN = 1.2533
 """How much wider a median scatters than a mean."""
@@ -39,6 +41,8 @@ class Baseline:
     def __init__(self) -> None:
         self._spawns: dict[int, list[list[float]]] = {}
         self._is_new_spawn: dict[int, bool] = {}
+        self._known: dict[int, tuple[float | None, float]] = {}
+        """What was worked out since the last run came in."""
 
     # ---- taking runs in ----
 
@@ -60,6 +64,7 @@ class Baseline:
         if len(spawns[-1]) >= RUNS_PER_SPAWN:
             return False
         spawns[-1].append(rate)
+        self._known.pop(size, None)
         return True
 
     def lacks(self, size: int) -> int:
@@ -74,22 +79,30 @@ class Baseline:
 
     def fresh_tok_s(self, size: int) -> float | None:
         """Decode rate of a fresh worker, tokens/s; None while fewer than five runs are in."""
-        spawns = self._spawns.get(size, [])
-        if self.runs(size) < RUNS_THAT_TELL:
-            return None
-        due, seen = FAST_SHARE * self.runs(size), 0
-        ordered = sorted((median(spawn), len(spawn)) for spawn in spawns)
-        for middle, runs in ordered:
-            seen += runs
-            if seen >= due - 1e-9:
-                return middle
-        return ordered[-1][0]
+        return self._know(size)[0]
 
     def log_error(self, size: int) -> float:
-        """Standard error of the logarithm of ``fresh_tok_s``: how far runs of the same worker leave it open."""
+        """Standard error of the logarithm of ``fresh_tok_s``."""
+        return self._know(size)[1]
+
+    def _know(self, size: int) -> tuple[float | None, float]:
+        if size not in self._known:
+            counted = self._counted(size)
+            error = MEDIAN_OVER_MEAN * spread([math.log(rate) for rate in counted]) / math.sqrt(max(len(counted), 1))
+            self._known[size] = (median(counted) if len(counted) >= RUNS_THAT_TELL else None, error)
+        return self._known[size]
+
+    def _counted(self, size: int) -> list[float]:
+        """All runs but those of slow spawns. A spawn of few runs cannot be told from unlucky runs, and counts."""
         spawns = self._spawns.get(size, [])
-        residuals = [math.log(rate / median(spawn)) for spawn in spawns for rate in spawn]
-        return MEDIAN_OVER_MEAN * spread(residuals) / math.sqrt(max(len(residuals), 1))
+        told = sorted((median(spawn), len(spawn)) for spawn in spawns if len(spawn) >= RUNS_THAT_TELL)
+        due, seen, good = FAST_SHARE * sum(runs for _, runs in told), 0, 0.0
+        for middle, runs in told:
+            if seen < due:
+                good = middle
+            seen += runs
+        limit = SLOW_SPAWN * good
+        return [rate for spawn in spawns if len(spawn) < RUNS_THAT_TELL or median(spawn) >= limit for rate in spawn]
 
     def runs(self, size: int) -> int:
         """Runs that count at this size."""
