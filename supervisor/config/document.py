@@ -194,8 +194,8 @@ class _Builder:
         try:
             return read_bare(text)
         except SurprisingScalarError as surprise:
-            shown = "a bare value here" if is_secret(path) else f"bare {shown_value(text)[1:-1]}"
-            self._document.complain(path, f"{shown} is ambiguous: {surprise}; write it in quotes or in another way")
+            shown = "is ambiguous" if is_secret(path) else f"bare {shown_value(text)[1:-1]} is ambiguous: {surprise}"
+            self._document.complain(path, f"{shown}; write it in quotes or in another way")
             return SPOILED
 
 

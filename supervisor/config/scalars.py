@@ -26,11 +26,7 @@ class BareWord(str):
 
 
 class SurprisingScalarError(ValueError):
-    """A bare scalar that YAML 1.1 would turn into something else. ``meaning`` names it without the value."""
-
-    def __init__(self, written: str, meaning: str) -> None:
-        super().__init__(meaning)
-        self.written = written
+    """A bare scalar that YAML 1.1 would turn into something else; the text says into what."""
 
 
 def read_bare(written: str) -> Any:
@@ -47,7 +43,7 @@ def read_bare(written: str) -> Any:
         return float(written)
     meaning = _surprise(written)
     if meaning is not None:
-        raise SurprisingScalarError(written, meaning)
+        raise SurprisingScalarError(meaning)
     return written
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 PLACEHOLDERS = ("port", "model", "lane", "state_dir")
 
 # JSON in a command, such as {"enable_thinking":false}, is no placeholder: only a bare name in braces is.
-_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]+)\}\}|\{([A-Za-z_]+)\}")
+# Nor is a shell's ${HOME}.
+_PLACEHOLDER = re.compile(r"(?<!\$)(?:\{\{([A-Za-z_]+)\}\}|\{([A-Za-z_]+)\})")
 
 
 def placeholders_in(text: str) -> set[str]:
