@@ -41,9 +41,9 @@ class Answering:
     ) -> web.StreamResponse:
         async with asyncio.timeout(BODY_S):
             body = await request.read()
-        call = parse(body)
         self._service.in_flight += 1
         try:
+            call = await self._service.off_loop(parse, body)
             reading = await self._service.begin(call, request[REQUEST_ID])
             try:
                 return await self._answer(request, reading, kind, call.options)

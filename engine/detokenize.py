@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 BROKEN = "\ufffd"
 CONTEXT_TOKENS = 6
 """Tokens before a new one that are decoded with it: some tokenizers write a word's space only after another word."""
-MOST_HELD = 8
-"""A character has at most four bytes, so what is held for longer is no text: it is shown as broken."""
+LONGEST_BROKEN = 4
+"""A character has at most four bytes: of more broken ones at the end, the first will stay broken."""
+MOST_HELD = 64
+"""Tokens decoded together because each ended inside a character; beyond, the text is taken as it is."""
 
 Decode = Callable[[list[int]], str]
 
@@ -21,26 +23,30 @@ class Detokenizer:
         self._decode = decode
         self._context = list(before[-CONTEXT_TOKENS:])
         self._held: list[int] = []
+        self._shown = 0
 
     def feed(self, tokens: Sequence[int]) -> str:
         """The text that these tokens complete."""
+        is_overlong = len(self._held) > MOST_HELD
         self._held += tokens
         text = self._text()
-        if text.endswith(BROKEN) and len(self._held) <= MOST_HELD:
-            return ""
-        self._commit()
-        return text
+        broken = min(len(text) - len(text.rstrip(BROKEN)), LONGEST_BROKEN)
+        if is_overlong or not broken:
+            return self._commit(text)
+        # What stands before a half character is whole, though the token that holds both has to stay.
+        shown, self._shown = self._shown, max(self._shown, len(text) - broken)
+        return text[shown : self._shown]
 
     def flush(self) -> str:
         """No more tokens come: what was held, broken as it may be."""
-        text = self._text() if self._held else ""
-        self._commit()
-        return text
+        return self._commit(self._text())
 
     def _text(self) -> str:
         known = self._decode(self._context)
         return self._decode(self._context + self._held)[len(known) :]
 
-    def _commit(self) -> None:
+    def _commit(self, text: str) -> str:
+        text = text[self._shown :]
         self._context = (self._context + self._held)[-CONTEXT_TOKENS:]
-        self._held = []
+        self._held, self._shown = [], 0
+        return text

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.decode_thread import DecodeThread
 from engine.errors import ModelMissingError, NotReadyError, OverloadedError
@@ -15,6 +16,7 @@ from engine.prompts import Prompter
 from engine.reading import Reading
 from engine.request import EngineSettings, ModelInfo
 
+Result = TypeVar("Result")
 MOST_IN_FLIGHT = 128
 """Requests that wait or are served; the supervisor bounds them far tighter."""
 
@@ -45,6 +47,10 @@ class Service:
         self._prompter = Prompter(self.info)
         return self.info
 
+    async def off_loop(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Do what takes long with a long prompt where it holds nobody up."""
+        return await asyncio.get_running_loop().run_in_executor(self._texts, work, *arguments)
+
     async def begin(self, call: ChatCall | CompletionCall, request_id: str) -> Reading:
         """Queue a call; its text comes out of the Reading. Raises EngineError where it cannot be served."""
         if self.info is None or self._prompter is None:
@@ -53,9 +59,7 @@ class Service:
             raise ModelMissingError(call.options.model, self.info.id)
         if self.in_flight > MOST_IN_FLIGHT:
             raise OverloadedError(MOST_IN_FLIGHT)
-        request = await asyncio.get_running_loop().run_in_executor(
-            self._texts, self._prompter.request, call, request_id
-        )
+        request = await self.off_loop(self._prompter.request, call, request_id)
         return Reading(self.thread.submit(request), call.options, self.info)
 
     def health(self) -> dict[str, Any]:

@@ -55,16 +55,21 @@ def tiny_model(seed: int = 0) -> Module:
     return model
 
 
-def write_tiny_model(folder: Path, seed: int = 0) -> Path:
-    """The same model as a folder in Hugging Face's layout, with a tokenizer of one token a character."""
+def write_tiny_model(folder: Path, seed: int = 0, **config: object) -> Path:
+    """The same model as a folder in Hugging Face's layout, with a tokenizer of one token a character.
+
+    Its chats are the contents of the messages, each in brackets.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     mx.save_safetensors(str(folder / "model.safetensors"), dict(tree_flatten(tiny_model(seed).parameters())))
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "config.json").write_text(json.dumps({**CONFIG, **config}))
     words = [chr(ord("0") + token) for token in range(VOCABULARY - 1)] + ["<eos>"]
     tokenizer = Tokenizer(models.BPE(vocab={word: token for token, word in enumerate(words)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>").save_pretrained(folder)
+    chat = "{% for message in messages %}[{{ message.content }}]{% endfor %}"
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", chat_template=chat)
+    wrapped.save_pretrained(folder)
     return folder
 
 
