@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from supervisor.cli.completing import get_ready
 from supervisor.cli.failures import show_tracebacks, told
 
 COMMANDS = "supervisor.cli.commands"
@@ -114,4 +115,5 @@ def freshlane(
 
 def main() -> None:
     """The entry point of ``freshlane``: runs the verb and ends with its exit code, never with a traceback."""
+    get_ready()
     sys.exit(told(lambda: app(prog_name="freshlane")))

@@ -7,12 +7,19 @@ from typing import Annotated
 
 import typer
 
+from supervisor.cli.completing import lane_names
+
 SHARED = "Which daemon"
 
 
-LaneArgument = Annotated[str, typer.Argument(metavar="LANE", help="The lane's name.", show_default=False)]
+LaneArgument = Annotated[
+    str, typer.Argument(metavar="LANE", help="The lane's name.", show_default=False, autocompletion=lane_names)
+]
 AnyLaneArgument = Annotated[
-    str | None, typer.Argument(metavar="[LANE]", help="One lane only. Default: all.", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="[LANE]", help="One lane only. Default: all.", show_default=False, autocompletion=lane_names
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,

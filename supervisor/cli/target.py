@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from supervisor.cli.exits import UsageError
 from supervisor.cli.terminal import warn
 from supervisor.errors import FreshlaneError
-from supervisor.token import read_token, token_path
 
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach one that listens everywhere
 
@@ -64,13 +63,17 @@ def usual_places() -> tuple[Path, ...]:
 
 def find_target(config: Path | None, url: str | None) -> Target:
     """The daemon to ask. A lanes.yaml with errors is no hindrance: the daemon may well run with an older one."""
+    key = os.environ.get("FRESHLANE_API_KEY") or None
+    if url and key:
+        return Target(_checked(url), key, "FRESHLANE_API_KEY")
     listen, state_dir = _from_config(find_config(config))
     own_url = url_of(listen)
     asked_url = _checked(url) if url else own_url
-    key = os.environ.get("FRESHLANE_API_KEY") or None
     if key or not (asked_url == own_url or _is_loopback(asked_url)):
         # The token of this machine's daemon is never shown to another machine.
         return Target(asked_url, key, "FRESHLANE_API_KEY")
+    from supervisor.token import read_token, token_path  # noqa: PLC0415
+
     return Target(asked_url, read_token(state_dir), f"FRESHLANE_API_KEY and {token_path(state_dir)}")
 
 

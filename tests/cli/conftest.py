@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.stand_in import StandIn
+from tests.cli.stand_in import TOKEN, StandIn
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE_S = 30.0
@@ -44,6 +44,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**kept, "HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path), "TZ": "UTC"}
 
 
+def at_url(url: str) -> dict[str, str]:
+    """Address and key from the environment: then no lanes.yaml is read."""
+    return {"FRESHLANE_URL": url, "FRESHLANE_API_KEY": TOKEN}
+
+
 async def start_command(
     *arguments: str, environment: dict[str, str], folder: Path, program: str | None = None
 ) -> asyncio.subprocess.Process:
@@ -66,7 +71,7 @@ def freshlane(tmp_path: Path, environment: dict[str, str]) -> Run:
     """``ended = await freshlane("status", url=..., env={...})``; a traceback fails the test, whatever it is about."""
 
     async def run(*arguments: str, url: str | None = None, env: dict[str, str] | None = None) -> Ended:
-        full = {**environment, **({"FRESHLANE_URL": url} if url else {}), **(env or {})}
+        full = {**environment, **(at_url(url) if url else {}), **(env or {})}
         process = await start_command(*arguments, environment=full, folder=tmp_path)
         out, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)
         ended = Ended(process.returncode or 0, out.decode(), err.decode())

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.cli.conftest import Run, start_command
+from tests.cli.conftest import Run, at_url, start_command
 from tests.cli.documents import CURED, RECYCLES
 from tests.cli.stand_in import StandIn
 from tests.waiting import wait_until
@@ -48,7 +48,7 @@ async def test_an_empty_log_says_so(freshlane: Run, stand_in: StandIn) -> None:
 async def test_following_shows_each_new_record_once(
     stand_in: StandIn, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    environment["FRESHLANE_URL"] = stand_in.url
+    environment |= at_url(stand_in.url)
     process = await start_command("log", "-f", "-n", "0", "--json", environment=environment, folder=tmp_path)
     assert process.stdout is not None
     try:
@@ -74,7 +74,7 @@ async def test_a_reader_that_leaves_ends_the_command_quietly(
     stand_in: StandIn, environment: dict[str, str], tmp_path: Path
 ) -> None:
     stand_in.answers["/api/lanes/qwen/logs"] = 200, "x" * 100 + "\n"
-    environment["FRESHLANE_URL"] = stand_in.url
+    environment |= at_url(stand_in.url)
     read, write = os.pipe()
     command = (sys.executable, "-m", "supervisor", "logs", "qwen")
     process = await asyncio.create_subprocess_exec(

@@ -67,9 +67,11 @@ async def test_help_names_every_verb(freshlane: Run) -> None:
         assert f" {verb} " in ended.out
 
 
-async def test_completion_completes_verbs(freshlane: Run) -> None:
+async def test_completion_completes_verbs_and_lanes(freshlane: Run, tmp_path: Path) -> None:
     script = await freshlane("completion", "bash")
     assert "_FRESHLANE_COMPLETE" in script.out
     asked = {"COMP_WORDS": "freshlane st", "COMP_CWORD": "1", "_FRESHLANE_COMPLETE": "complete_bash"}
-    process_out = (await freshlane(env=asked)).out
-    assert process_out.split() == ["status", "start", "stop"]
+    assert (await freshlane(env=asked)).out.split() == ["status", "start", "stop"]
+    write_config(tmp_path, "127.0.0.1:7499")
+    asked |= {"COMP_WORDS": "freshlane drain sm", "COMP_CWORD": "2"}
+    assert (await freshlane(env=asked)).out.split() == ["smollm2"]

@@ -47,7 +47,7 @@ async def test_a_lanes_yaml_with_errors_still_leads_to_the_daemon(
 
 async def test_without_a_key_the_command_says_where_it_looked(freshlane: Run, stand_in: StandIn) -> None:
     stand_in.needs_key = True
-    ended = await freshlane("status", url=stand_in.url)
+    ended = await freshlane("status", "--url", stand_in.url)
     assert ended.code == 1
     assert "missing or wrong key" in ended.err
     assert "FRESHLANE_API_KEY" in ended.err

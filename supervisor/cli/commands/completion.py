@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined]  # documented, but not in its __all__
 
+from supervisor.cli.completing import VARIABLE
 from supervisor.cli.exits import UsageError
 from supervisor.cli.terminal import say
 
@@ -29,4 +30,4 @@ def completion(
     name = shell.value if shell else Path(os.environ.get("SHELL", "")).name
     if name not in list(Shell):
         raise UsageError(f"no completion for the shell {name or '?'}; name one of {', '.join(Shell)}")
-    say(get_completion_script(prog_name="freshlane", complete_var="_FRESHLANE_COMPLETE", shell=name))
+    say(get_completion_script(prog_name="freshlane", complete_var=VARIABLE, shell=name))

@@ -1,0 +1,79 @@
+"""freshlane top, on a real terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import sys
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, at_url
+from tests.cli.stand_in import StandIn
+from tests.waiting import wait_until
+
+COLUMNS, LINES = 100, 30
+
+
+class Screen:
+    """A terminal, and what was written on it."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        os.set_blocking(self.master, False)
+        self._written = b""
+
+    def text(self) -> str:
+        """All that was written so far, without colours and cursor movements."""
+        try:
+            while part := os.read(self.master, 65536):
+                self._written += part
+        except OSError:
+            pass
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._written.decode(errors="replace"))
+
+    def close(self) -> None:
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.fixture
+def screen() -> Iterator[Screen]:
+    screen = Screen()
+    yield screen
+    screen.close()
+
+
+async def test_top_draws_lanes_trends_and_stories_and_ctrl_c_leaves_in_peace(
+    stand_in: StandIn, environment: dict[str, str], tmp_path: Path, screen: Screen
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "supervisor", "top", "--every", "0.2"),
+        env={**environment, **at_url(stand_in.url), "TERM": "xterm-256color"},
+        cwd=tmp_path,
+        stdin=screen.slave,
+        stdout=screen.slave,
+        stderr=screen.slave,
+    )
+    await wait_until(lambda: "NEWEST RECYCLES" in screen.text(), 20, "a drawn screen")
+    for fact in ("smollm2  serving", "TREND", "████", "8.42 → 27.1 tok/s"):
+        assert fact in screen.text()
+    stand_in.answers["/api/lanes"] = 503, {"error": {"message": "shutting down"}}
+    await wait_until(lambda: "shutting down; trying again" in screen.text(), 20, "trouble, told")
+    process.send_signal(signal.SIGINT)
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+    assert "Traceback" not in screen.text()
+
+
+async def test_top_without_a_terminal_points_to_status(freshlane: Run) -> None:
+    ended = await freshlane("top")
+    assert (ended.code, ended.err) == (2, "top needs a terminal; `freshlane status` shows the lanes once\n")
