@@ -133,8 +133,8 @@ class Baseline:
     # ---- outliving the daemon ----
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, as JSON values."""
-        return {"spawns": {str(size): spawns for size, spawns in self._spawns.items()}}
+        """All of it, as JSON values; a copy, so that it can be compared with a later one."""
+        return {"spawns": {str(size): [list(spawn) for spawn in spawns] for size, spawns in self._spawns.items()}}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Baseline:

@@ -63,7 +63,7 @@ class Cadence:
         """Prompt size of the next run, and whether it starts with a nonce."""
         if self._wanted_size is not None:
             return self._wanted_size, False
-        is_rare = self._turn % RARE_EVERY == RARE_EVERY - 1
+        is_rare = self._turn > 0 and self._turn % RARE_EVERY == 0
         return self._size(), is_rare
 
     def _size(self) -> int:
@@ -85,8 +85,7 @@ class Cadence:
         every, soonest = self.terms.every_s, self.terms.idle_for_s
         if self._last_end is None:
             return max(FIRST_AFTER * every, min(soonest, every))
-        share = self.terms.burst_budget if self._is_suspicious else self.terms.budget
-        interval = max(HURRY * every if self._is_suspicious else every, self._last_cost_s / share)
+        interval = max(HURRY * every if self._is_suspicious else every, self._last_cost_s / self._share)
         return max(self._last_end + interval - at, min(soonest, every))
 
     def took(self, sample: Sample) -> None:
@@ -128,12 +127,16 @@ class Cadence:
         base = self.terms.every_s if self._is_suspicious else self.terms.force_after_s
         was_long = self._failed_holds >= FAILED_HOLDS_THAT_LENGTHEN
         self._failed_holds = 1 if was_long else self._failed_holds + 1
-        self._no_hold_before = at + max(base * 2.0**self._failed_holds, self._held_s(at) / self.terms.budget)
+        self._no_hold_before = at + max(base * 2.0**self._failed_holds, self._held_s(at) / self._share)
 
     def hold_worked(self, at: float) -> None:
         """It brought a clean run; the held time is paid for like a run."""
         self._failed_holds = 0
-        self._no_hold_before = at + self._held_s(at) / self.terms.budget
+        self._no_hold_before = at + self._held_s(at) / self._share
+
+    @property
+    def _share(self) -> float:
+        return self.terms.burst_budget if self._is_suspicious else self.terms.budget
 
     def _held_s(self, at: float) -> float:
         return 0.0 if self._hold_began is None else max(at - self._hold_began, 0.0)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+
+from supervisor.core.hang import Fine, HangTerms, HangWatch, Hung, Progress, SendPulse
+
+TERMS = HangTerms(after_s=90.0, pulse_s=60.0)
+
+
+def busy(at: float, **more: float | int | tuple[float, ...]) -> Progress:
+    return Progress(at, 1, **more)  # type: ignore[arg-type]
+
+
+def watch() -> HangWatch:
+    one = HangWatch(TERMS, 0.0)
+    assert one.look(busy(0.0)) == Fine()
+    return one
+
+
+def test_requests_in_flight_and_nothing_moves_for_long_is_a_hang() -> None:
+    one = watch()
+    assert one.look(busy(89.0)) == Fine()
+    finding = one.look(busy(91.0))
+    assert isinstance(finding, Hung)
+    assert "91 s" in finding.evidence
+
+
+@pytest.mark.parametrize("moved", [{"bytes_received": 1}, {"counters": (0.0, 1.0)}])
+def test_a_byte_or_a_counter_is_progress(moved: dict[str, int]) -> None:
+    one = watch()
+    assert one.look(busy(80.0, **moved)) == Fine()
+    assert one.look(busy(160.0, **moved)) == Fine()
+    assert isinstance(one.look(busy(171.0, **moved)), Hung)
+
+
+def test_half_a_core_is_progress_and_less_is_not() -> None:
+    one = watch()
+    one.look(busy(1.0, cpu_s=0.0))
+    for at in range(10, 300, 10):
+        assert one.look(busy(float(at), cpu_s=0.6 * at)) == Fine()
+    idle = HangWatch(TERMS, 0.0)
+    findings = [idle.look(busy(float(at), cpu_s=0.3 * at)) for at in range(0, 110, 10)]
+    assert isinstance(findings[-1], Hung)
+
+
+def test_a_long_prompt_earns_thrice_the_time_it_takes_to_read() -> None:
+    one = watch()
+    assert one.look(busy(110.0, oldest_prompt_tokens=10_000, prefill_tok_s=1000.0)) == Fine()
+    finding = one.look(busy(121.0, oldest_prompt_tokens=10_000, prefill_tok_s=1000.0))
+    assert isinstance(finding, Hung)
+
+
+def test_the_wait_begins_when_the_request_does_not_when_the_last_one_ended() -> None:
+    one = watch()
+    one.look(Progress(10.0, 0))
+    one.look(Progress(60.0, 0))
+    assert one.look(busy(100.0)) == Fine()
+    assert one.look(busy(189.0)) == Fine()
+    assert isinstance(one.look(busy(190.0)), Hung)
+
+
+def test_an_idle_worker_is_pulsed_now_and_then() -> None:
+    one = HangWatch(TERMS, 0.0)
+    one.look(Progress(0.0, 0))
+    assert one.look(Progress(59.0, 0)) == Fine()
+    assert one.look(Progress(60.0, 0)) == SendPulse()
+    assert one.look(Progress(61.0, 0)) == Fine(), "one pulse at a time"
+    one.pulse_answered(61.0)
+    assert one.look(Progress(120.0, 0)) == Fine()
+    assert one.look(Progress(121.0, 0)) == SendPulse()
+
+
+def test_a_missed_pulse_is_repeated_at_once_and_two_mean_hung() -> None:
+    one = HangWatch(TERMS, 0.0)
+    one.look(Progress(0.0, 0))
+    one.look(Progress(60.0, 0))
+    assert one.pulse_missed(70.0, "no answer") == SendPulse()
+    finding = one.pulse_missed(80.0, "no answer")
+    assert isinstance(finding, Hung)
+    assert "no answer" in finding.evidence
+
+
+def test_an_answer_forgives_the_miss_before_it() -> None:
+    one = HangWatch(TERMS, 0.0)
+    one.look(Progress(0.0, 0))
+    one.look(Progress(60.0, 0))
+    one.pulse_missed(70.0, "late")
+    one.pulse_answered(71.0)
+    one.look(Progress(131.0, 0))
+    assert one.pulse_missed(140.0, "late") == SendPulse()
+
+
+def test_a_pulse_taken_back_for_a_client_says_nothing() -> None:
+    one = HangWatch(TERMS, 0.0)
+    one.look(Progress(0.0, 0))
+    one.look(Progress(60.0, 0))
+    one.pulse_void(61.0)
+    assert one.look(Progress(62.0, 0)) == Fine()
+    assert one.look(Progress(121.0, 0)) == SendPulse()
+
+
+def test_traffic_between_two_looks_puts_the_pulse_off() -> None:
+    one = HangWatch(TERMS, 0.0)
+    one.look(Progress(0.0, 0))
+    one.look(Progress(50.0, 0, bytes_received=10))
+    assert one.look(Progress(100.0, 0, bytes_received=10)) == Fine()
+    assert one.look(Progress(110.0, 0, bytes_received=10)) == SendPulse()
