@@ -6,21 +6,22 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import psutil
 
-from supervisor.shell import footprint, tether
+from supervisor.shell import darwin, footprint, tether
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
+READING_AGE_S = 0.5
 LISTENS_FOR_US = frozenset({"127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1"})  # noqa: S104 - read, not bound
 
 
 def create_time(pid: int) -> float | None:
     """When a living process started; with its pid it names it. None if it is gone, or is a zombie.
 
-    Seconds, since boot on Linux: the same over any step of the clock. Compare it, do not show it.
+    By a clock that nobody sets, from boot. Compare it, do not show it.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, IndexError):
@@ -29,20 +30,44 @@ def create_time(pid: int) -> float | None:
         return None
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+        return None if process.status() == psutil.STATUS_ZOMBIE else _started(process)
     return None
 
 
 def process_table() -> tether.Table:
     """All living processes; some 20 us each."""
-    if sys.platform == "linux":
-        return tether.table_of_linux()
+    return tether.table_of_linux() if sys.platform == "linux" else table_of_psutil()
+
+
+def table_of_psutil() -> tether.Table:
+    """The same, where there is no /proc."""
     table: tether.Table = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.status() != psutil.STATUS_ZOMBIE:
-                table[process.pid] = (process.ppid(), os.getpgid(process.pid), str(process.create_time()))
+                table[process.pid] = (process.ppid(), os.getpgid(process.pid), str(_started(process)))
     return table
+
+
+class _LatestTable:
+    """One table for the readings of all lanes, so that many lanes cost no more than one."""
+
+    def __init__(self) -> None:
+        self._table: tether.Table = {}
+        self._at = float("-inf")
+
+    def not_older_than(self, age_s: float) -> tuple[float, tether.Table]:
+        """When it was taken, and what it says."""
+        now = time.monotonic()
+        if now - self._at > age_s:
+            self._at, self._table = now, process_table()
+        return self._at, self._table
+
+
+def _started(process: psutil.Process) -> float:
+    """Psutil's own answer moves when the wall clock is set."""
+    usage = darwin.usage_of(process.pid) if sys.platform == "darwin" else None
+    return float(usage.started) if usage else process.create_time()
 
 
 class Family:
@@ -52,11 +77,11 @@ class Family:
         self._tether = tether_pid
         self._group = group
         self._seen: dict[int, str] = {}
+        self._seen_at = float("-inf")
 
     def living(self) -> set[int]:
         """The pids that live now, zombies excepted."""
-        self._seen = tether.kin(process_table(), self._tether, self._group, self._seen)
-        return set(self._seen)
+        return self._living_by(time.monotonic(), process_table())
 
     def signal(self, number: signal.Signals) -> set[int]:
         """Send a signal to each who lives; returns them."""
@@ -66,12 +91,12 @@ class Family:
 
     def memory_bytes(self) -> int:
         """Physical memory. Pages that several of them share are counted once, as far as that can be had cheaply."""
-        return footprint.of(self.living())
+        return footprint.of(self._readable())
 
     def cpu_seconds(self) -> float:
         """Processor time used by those who live, and by those of their children who have ended."""
         total = 0.0
-        for pid in self.living():
+        for pid in self._readable():
             with contextlib.suppress(psutil.Error):
                 times = psutil.Process(pid).cpu_times()
                 total += times.user + times.system + times.children_user + times.children_system
@@ -79,10 +104,22 @@ class Family:
 
     def listens_on(self, port: int) -> bool:
         """Whether one of them accepts what is sent to 127.0.0.1:``port``."""
-        for pid in self.living():
+        for pid in self._readable():
             with contextlib.suppress(psutil.Error):
                 for connection in psutil.Process(pid).net_connections("tcp"):
                     listens = connection.status == psutil.CONN_LISTEN
                     if listens and connection.laddr.port == port and connection.laddr.ip in LISTENS_FOR_US:
                         return True
         return False
+
+    def _readable(self) -> set[int]:
+        """Whose numbers to read: who lived half a second ago is good enough for that."""
+        at, table = _latest_table.not_older_than(READING_AGE_S)
+        return self._living_by(at, table) if at >= self._seen_at else set(self._seen)
+
+    def _living_by(self, at: float, table: tether.Table) -> set[int]:
+        self._seen, self._seen_at = tether.kin(table, self._tether, self._group, self._seen), at
+        return set(self._seen)
+
+
+_latest_table = _LatestTable()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import functools
 import os
 import sys
 from collections.abc import Iterable
@@ -12,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
+from supervisor.shell import darwin
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
-RUSAGE_INFO_V0 = 0
-FOOTPRINT_OFFSET = 72  # rusage_info_v0: 16 bytes of uuid, seven 64-bit counters, then ri_phys_footprint
 
 
 def of(pids: Iterable[int]) -> int:
@@ -38,15 +36,9 @@ def _of_linux(pids: Iterable[int]) -> int:
 
 
 def _of_darwin(pid: int) -> int:
-    """What Activity Monitor shows: with the GPU's memory, which the resident size leaves out."""
-    buffer = (ctypes.c_uint64 * 64)()
-    if _libproc().proc_pid_rusage(pid, RUSAGE_INFO_V0, ctypes.byref(buffer)) == 0:
-        return int(buffer[FOOTPRINT_OFFSET // 8])
+    usage = darwin.usage_of(pid)
+    if usage:
+        return usage.footprint_bytes
     with contextlib.suppress(psutil.Error):
         return int(psutil.Process(pid).memory_info().rss)
     return 0
-
-
-@functools.cache
-def _libproc() -> ctypes.CDLL:
-    return ctypes.CDLL("/usr/lib/libproc.dylib")

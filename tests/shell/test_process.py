@@ -7,10 +7,12 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from supervisor.shell import family
@@ -70,6 +72,7 @@ async def test_the_stop_signal_reaches_the_whole_group(spawn: Spawn) -> None:
     await wait_until(lambda: not is_alive(child), what="the child's end")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_worker_starts_with_default_signals_even_if_ours_are_ignored(spawn: Spawn) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as under nohup
     try:
@@ -196,9 +199,8 @@ async def test_a_spawn_cancelled_at_any_moment_leaves_no_worker(tmp_path: Path) 
 
 def children_called(word: str) -> list[int]:
     """Living children of this process whose command has `word` in it."""
-    table = family.process_table()
-    mine = [pid for pid, (parent, _, _) in table.items() if parent == os.getpid()]
-    return [pid for pid in mine if word in Path(f"/proc/{pid}/cmdline").read_text()]
+    living = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    return [child.pid for child in living if word in " ".join(child.cmdline())]
 
 
 async def test_memory_processor_time_and_port_are_those_of_the_family(spawn: Spawn, free_port: int) -> None:
@@ -210,7 +212,8 @@ async def test_memory_processor_time_and_port_are_those_of_the_family(spawn: Spa
     code = f"import subprocess, sys; subprocess.call([sys.executable, '-c', {child!r}, sys.argv[1]])"
     worker = await spawn(*python(code, str(free_port)))
     await printed(worker, "up")
-    assert worker.listens_on(free_port)
+    await wait_until(lambda: worker.listens_on(free_port), what="its listener")
     assert not worker.listens_on(free_port + 1)
+    assert worker.family() > {worker.pid}
     assert 50_000_000 < worker.memory_bytes() < 150_000_000
     assert 0.3 <= worker.cpu_seconds() < 5
