@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from supervisor.config.document import SPOILED
 from supervisor.config.keys import meant_word
 from supervisor.config.problems import KeyPath
-from supervisor.settings.fields import FILE_FOLDER, Block
+from supervisor.settings.block import FILE_FOLDER, Block
 
 UNKNOWN_KEY = "extra_forbidden"
 Model = TypeVar("Model", bound=Block)

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from supervisor.config.problems import KeyPath
 from supervisor.settings import LaneSettings, TopSettings
-from supervisor.settings.fields import Block
+from supervisor.settings.block import Block
 
 TOP_BLOCKS = ("defaults", "lanes")
 

@@ -18,7 +18,7 @@ from supervisor.config.merge import RawLane, raw_lane
 from supervisor.config.problems import ConfigError, KeyPath, Problem, got
 from supervisor.config.scalars import BareWord
 from supervisor.settings import LaneSettings, Settings, TopSettings
-from supervisor.settings.fields import FILE_FOLDER
+from supervisor.settings.block import FILE_FOLDER
 
 
 @dataclass(frozen=True, slots=True)

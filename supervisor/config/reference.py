@@ -11,7 +11,8 @@ from pydantic.fields import FieldInfo
 from supervisor.config.keys import block_of, fields_of, literal_words
 from supervisor.presets import PRESETS
 from supervisor.settings import LaneSettings, TopSettings
-from supervisor.settings.fields import Block, Unit
+from supervisor.settings.block import Block
+from supervisor.settings.numbers import Unit
 
 _HEAD = """# lanes.yaml, key by key
 

@@ -11,20 +11,10 @@ import platformdirs
 from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from supervisor.settings.fields import (
-    Block,
-    Choice,
-    Count,
-    Duration,
-    Location,
-    Secret,
-    Size,
-    SizeOrAuto,
-    Text,
-    TextOrNull,
-    key,
-)
+from supervisor.settings.block import Block, key
 from supervisor.settings.lane import LaneSettings
+from supervisor.settings.numbers import Count, Duration, Size, SizeOrAuto
+from supervisor.settings.texts import Choice, Location, Secret, Text, TextOrNull
 
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
 

@@ -9,27 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, SecretStr
 from pydantic.json_schema import SkipJsonSchema
 
-from supervisor.settings.fields import (
-    Block,
-    Choice,
-    ClientName,
-    Count,
-    CountOrZero,
-    Duration,
-    DurationOrAuto,
-    DurationOrOff,
-    EnvironmentText,
-    HeaderName,
-    Location,
-    LocationOrNull,
-    Model,
-    Port,
-    Secret,
-    Text,
-    TextOrNull,
-    UrlPath,
-    key,
-)
+from supervisor.settings.block import Block, key
 from supervisor.settings.lane_blocks import (
     BaselineSettings,
     CanarySettings,
@@ -40,6 +20,20 @@ from supervisor.settings.lane_blocks import (
     PrefixSettings,
     RecycleSettings,
     SpeculationSettings,
+)
+from supervisor.settings.numbers import Count, CountOrZero, Duration, DurationOrAuto, DurationOrOff, Port
+from supervisor.settings.texts import (
+    Choice,
+    ClientName,
+    EnvironmentText,
+    HeaderName,
+    Location,
+    LocationOrNull,
+    Model,
+    Secret,
+    Text,
+    TextOrNull,
+    UrlPath,
 )
 
 PresetName = Literal["omlx", "mlx-lm", "dflash-mlx", "freetoken", "llama-server", "vllm"]

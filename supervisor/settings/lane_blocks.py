@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from supervisor.settings.fields import (
-    Block,
-    Choice,
+from supervisor.settings.block import Block, key
+from supervisor.settings.numbers import (
     Count,
     CountOrNull,
     Duration,
@@ -16,17 +15,15 @@ from supervisor.settings.fields import (
     DurationOrNull,
     DurationOrOff,
     DurationOrZero,
-    LocationOrNull,
     Ratio,
     Share,
     SizeOrNull,
     SizeOrZero,
     SizeOrZeroOrAuto,
-    TextOrNull,
     TokenCount,
-    key,
 )
 from supervisor.settings.quiet_hours import QuietHours, parse_quiet_hours
+from supervisor.settings.texts import Choice, LocationOrNull, TextOrNull
 
 
 class SpeculationSettings(Block):

@@ -13,7 +13,7 @@ from supervisor.config import ConfigError
 from supervisor.config.keys import block_of, fields_of
 from supervisor.config.load import load_content
 from supervisor.settings import LaneSettings, TopSettings
-from supervisor.settings.fields import Block
+from supervisor.settings.block import Block
 
 WORDS = ["auto", "off", "on", "yes", "010", "3:30", "5m", "0s", "1%", "64MB", "280k", "omlx", "vllm", "draft", "dflash"]
 FILLED = ["{port}", "{model}", "{x}", "{{x}}", "${env:A}", "${env:", "${file:.}", "${file:\0}", "${file:lanes}"]

@@ -12,7 +12,7 @@ import yaml
 from supervisor.config import config_reference, schema
 from supervisor.config.keys import block_of, fields_of
 from supervisor.settings import LaneSettings, TopSettings
-from supervisor.settings.fields import Block
+from supervisor.settings.block import Block
 
 REPOSITORY = Path(__file__).parents[2]
 
