@@ -17,9 +17,7 @@ LaneArgument = Annotated[
 ]
 AnyLaneArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[LANE]", help="One lane only. Default: all.", show_default=False, autocompletion=lane_names
-    ),
+    typer.Argument(metavar="LANE", help="One lane only. Default: all.", show_default=False, autocompletion=lane_names),
 ]
 ConfigOption = Annotated[
     Path | None,

@@ -65,6 +65,30 @@ async def test_following_shows_each_new_record_once(
     assert (rest, err, process.returncode) == (b"", b"", 130)
 
 
+async def test_following_outlives_a_restart_of_the_daemon_and_misses_nothing(
+    environment: dict[str, str], tmp_path: Path, free_port: int
+) -> None:
+    first, second = StandIn(), StandIn()
+    await first.start(free_port)
+    environment |= at_url(first.url)
+    process = await start_command("log", "-f", "-n", "0", "--json", environment=environment, folder=tmp_path)
+    assert process.stdout is not None
+    try:
+        await wait_until(lambda: first.followers, 20, "a follower")
+        await first.close()
+        second.recycles.append({**CURED, "id": "01JA", "time": "2099-01-01T00:00:00+00:00"})
+        await second.start(free_port)
+        line = await asyncio.wait_for(process.stdout.readline(), 20)
+        assert json.loads(line)["id"] == "01JA"
+    finally:
+        process.send_signal(signal.SIGINT)
+        rest, err = await asyncio.wait_for(process.communicate(), 20)
+        await first.close()
+        await second.close()
+    assert rest == b""
+    assert b"Traceback" not in err
+
+
 async def test_a_worker_s_output_is_passed_on_as_it_is(freshlane: Run, stand_in: StandIn) -> None:
     ended = await freshlane("logs", "qwen", "-n", "2", url=stand_in.url)
     assert (ended.code, ended.out) == (0, "line 2 of qwen\nline 3 of qwen\n")

@@ -26,7 +26,7 @@ def baseline(
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Show how fast a fresh worker of each lane is, and from which spawns that is known."""
+    """Show how fast a fresh worker is, and from which spawns that is known."""
     if reset and lane is None:
         raise UsageError("reset which lane's baseline? `freshlane baseline LANE --reset`")
 

@@ -17,7 +17,10 @@ COLUMNS = (Column("LANE", 100), Column("MODEL", 80), Column("WORKER", 90), Colum
 
 
 def check(config: ConfigOption = None) -> None:
-    """Show every error of lanes.yaml at once and exit with 2; or what would run."""
+    """Show every error of lanes.yaml at once, or what would run.
+
+    Exits with 2 if there are errors.
+    """
     path = require_config(config)
     try:
         loaded = load(path)

@@ -6,7 +6,7 @@ import typer
 
 
 def demo() -> None:
-    """See it work: the built-in lane starts, its worker is slowed from outside, noticed, and replaced."""
+    """See it work: a worker is slowed from outside, found out, and replaced."""
     from supervisor.cli.demo import run_demo  # noqa: PLC0415 - the help must not load the whole daemon
 
     raise typer.Exit(run_demo())

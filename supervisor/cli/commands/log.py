@@ -28,7 +28,10 @@ def log(
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Show what was recycled, when, why, and what it brought; newest last. --json: a record a line."""
+    """Show what was recycled, when, why, and what it brought; newest last.
+
+    With --json, each record on a line of its own.
+    """
 
     async def ask(daemon: Daemon) -> None:
         seen = {record.get("id") for record in await _records(daemon, lane, AT_ONCE)} if follow else set()

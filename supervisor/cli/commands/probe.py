@@ -34,7 +34,10 @@ def probe(
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Measure LANE now; or, with --url and --model, any running server, without daemon or lanes.yaml."""
+    """Measure a lane now; or any running server, with --url and --model.
+
+    The latter needs no daemon and no lanes.yaml.
+    """
     if lane is not None and model is None and compare is None:
         ask_lane("probe", lane, config, url, wait=True, as_json=as_json)
         return

@@ -15,7 +15,10 @@ STYLE_OF_DEED = {"kept": "quiet", "updated": "good", "added": "good", "recycled"
 
 
 def reload(as_json: JsonOption = False, config: ConfigOption = None, url: UrlOption = None) -> None:
-    """Let the daemon read its lanes.yaml again. A bad file changes nothing, and exits with 2."""
+    """Let the daemon read its lanes.yaml again.
+
+    A bad file changes nothing, and exits with 2.
+    """
 
     async def ask(daemon: Daemon) -> dict[str, Any]:
         return await daemon.post("/api/reload")

@@ -18,7 +18,10 @@ from supervisor.cli.terminal import out, print_json, say, warn, width
 def status(
     lane: AnyLaneArgument = None, *, as_json: JsonOption = False, config: ConfigOption = None, url: UrlOption = None
 ) -> None:
-    """Show the lanes once: state, speed against fresh, and what comes next. A LANE that failed exits with 4."""
+    """Show the lanes once: state, speed against fresh, and what comes next.
+
+    With LANE, everything about that one; exits with 4 if it failed.
+    """
     path = f"/api/lanes/{quote(lane, safe='')}" if lane else "/api/lanes"
 
     async def ask(daemon: Daemon) -> dict[str, Any]:

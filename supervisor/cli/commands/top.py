@@ -25,7 +25,7 @@ def top(
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Watch the lanes live, with sparklines of decode rate and the newest recycles. Ctrl-C leaves."""
+    """Watch the lanes live, with the course of their speed. Ctrl-C leaves."""
     if not out().is_terminal:
         raise UsageError("top needs a terminal; `freshlane status` shows the lanes once")
 

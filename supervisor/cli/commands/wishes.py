@@ -21,7 +21,7 @@ def drain(
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Let requests in flight finish and refuse new ones; the worker stays up until `resume`."""
+    """Refuse new requests; the worker stays up. Until `resume`."""
     ask_lane("drain", lane, config, url, wait=wait, reason=reason, as_json=as_json)
 
 
@@ -47,7 +47,10 @@ def start(
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Start a lane that is stopped, unloaded, failed or backing off. With --wait, a lane that fails exits with 4."""
+    """Start a lane that is stopped, unloaded, failed or backing off.
+
+    With --wait, exits with 4 if it fails.
+    """
     ask_lane("start", lane, config, url, wait=wait, reason=reason, as_json=as_json)
 
 
@@ -60,5 +63,5 @@ def stop(
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Let requests in flight finish, then stop the worker; it stays stopped until `start`."""
+    """Let requests in flight finish, then stop the worker. Until `start`."""
     ask_lane("stop", lane, config, url, wait=wait, reason=reason, as_json=as_json)
