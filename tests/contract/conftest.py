@@ -52,7 +52,10 @@ class Worker:
         if self.process.poll() is not None:
             raise AssertionError(f"the {self.kind.name} has ended with {self.process.returncode}")
         patience = aiohttp.ClientTimeout(total=5)
-        async with aiohttp.ClientSession(timeout=patience) as http, http.get(f"{self.url}/health") as answer:
+        async with (
+            aiohttp.ClientSession(timeout=patience, headers=self.headers) as http,
+            http.get(f"{self.url}/health") as answer,
+        ):
             return answer.status == 200
 
     def end(self) -> None:

@@ -13,7 +13,7 @@ import aiohttp
 from tests.contract.conftest import ENGINE_READY_S, Worker, chat
 from tests.waiting import wait_until
 
-LONG = "Count from one to five hundred, in words, one number a line."
+LONG = "Write a long story about a river, the town beside it, and its people."
 
 
 async def stats(http: aiohttp.ClientSession, worker: Worker) -> dict[str, Any]:
@@ -66,7 +66,7 @@ async def test_sigterm_lets_a_stream_finish_and_then_the_worker_exits_with_0(
         worker.process.send_signal(signal.SIGTERM)
         rest = await answer.read()
     assert (first + rest).endswith(b"data: [DONE]\n\n")
-    assert b'"length"' in rest
+    assert b'"finish_reason":"length"' in rest.replace(b": ", b":")
     await wait_until(lambda: worker.process.poll() is not None, 20, "the worker's exit")
     assert worker.process.returncode == 0
 

@@ -23,7 +23,7 @@ BAD_BODIES: dict[str, Any] = {
     "a message that is none": {"messages": ["hello"]},
     "no tokens": {"messages": HELLO, "max_tokens": 0},
     "tokens in words": {"messages": HELLO, "max_tokens": "many"},
-    "too hot": {"messages": HELLO, "temperature": 77},
+    "too cold": {"messages": HELLO, "temperature": -1},
     "temperature in words": {"messages": HELLO, "temperature": "hot"},
 }
 
@@ -78,15 +78,17 @@ async def test_the_token_of_the_environment_is_asked_for(
     own_worker: Callable[..., Worker], http: aiohttp.ClientSession
 ) -> None:
     worker = own_worker(FRESHLANE_WORKER_TOKEN="secret-1")
-    await wait_until(worker.answers_health, ENGINE_READY_S, "health, which needs no token")
+    right = {"Authorization": "Bearer secret-1"}
+    worker.headers.update(right)
+    await wait_until(worker.answers_health, ENGINE_READY_S, "health, asked with the token")
     body = chat(worker, "hello", max_tokens=1)
     for headers in ({}, {"Authorization": "Bearer wrong"}):
         async with http.post(f"{worker.url}/v1/chat/completions", json=body, headers=headers) as answer:
             await assert_is_openai_error(answer, 401)
-        async with http.get(f"{worker.url}/stats", headers=headers) as answer:
-            await assert_is_openai_error(answer, 401)
-    headers = {"Authorization": "Bearer secret-1"}
-    async with http.post(f"{worker.url}/v1/chat/completions", json=body, headers=headers) as answer:
+        for path in ("/stats", "/health"):
+            async with http.get(worker.url + path, headers=headers) as answer:
+                await assert_is_openai_error(answer, 401)
+    async with http.post(f"{worker.url}/v1/chat/completions", json=body, headers=right) as answer:
         assert answer.status == 200
-    async with http.get(f"{worker.url}/stats", headers=headers) as answer:
+    async with http.get(f"{worker.url}/stats", headers=right) as answer:
         assert answer.status == 200

@@ -152,9 +152,7 @@ class Server:
 
     def _check_token(self, request: Request) -> None:
         token = os.environ.get("FRESHLANE_WORKER_TOKEN", "")
-        if not self._knobs().require_token or request.path == "/health":
-            return
-        if request.headers.get("authorization") != f"Bearer {token}":
+        if self._knobs().require_token and request.headers.get("authorization") != f"Bearer {token}":
             raise Refused(401, "The token is missing or wrong", "invalid_api_key")
 
     def _handler(self, request: Request) -> Handler:
