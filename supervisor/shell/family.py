@@ -77,7 +77,7 @@ class Family:
         self._tether = tether_pid
         self._group = group
         self._seen: dict[int, str] = {}
-        self._seen_at = float("-inf")
+        self._seen_at = self._born_at = time.monotonic()
 
     def living(self) -> set[int]:
         """The pids that live now, zombies excepted."""
@@ -114,7 +114,7 @@ class Family:
 
     def _readable(self) -> set[int]:
         """Whose numbers to read: who lived half a second ago is good enough for that."""
-        at, table = _latest_table.not_older_than(READING_AGE_S)
+        at, table = _latest_table.not_older_than(min(READING_AGE_S, time.monotonic() - self._born_at))
         return self._living_by(at, table) if at >= self._seen_at else set(self._seen)
 
     def _living_by(self, at: float, table: tether.Table) -> set[int]:

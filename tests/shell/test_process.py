@@ -177,6 +177,14 @@ async def test_closing_stops_a_running_worker(spawn: Spawn) -> None:
     assert not is_alive(worker.pid)
 
 
+async def test_the_patience_of_the_tether_can_be_changed_as_the_worker_grows(spawn: Spawn) -> None:
+    worker = await spawn(*python(STUBBORN), stop_timeout_s=600.0)
+    await printed(worker, "up")
+    worker.set_patience(0.1)
+    await worker.close()
+    assert worker.exit.result() == ExitStatus(None, "SIGKILL")
+
+
 async def test_a_lost_tether_does_not_leave_a_worker(spawn: Spawn) -> None:
     worker = await spawn(*python(SLEEPER))
     os.kill(worker._leash.pid, signal.SIGKILL)
