@@ -243,16 +243,20 @@ class OnePageJudge:
     def compare(self, before_rates: Sequence[float], after_rates: Sequence[float]) -> Cure:
         """``cured``, ``partial`` or ``futile``; the new worker's rates are of the smallest prompt size.
 
-        Rates of an old worker that was slow at a larger size cannot be held against them: then only the baseline
-        speaks.
+        An old worker that was convicted at another size is compared by what each was of the baseline at its size.
         """
         after, fresh = median(after_rates), self.fresh_tok_s
-        is_comparable = bool(before_rates) and self._convicted_size in (None, self.smallest)
-        if is_comparable and after < NOTICEABLE * median(before_rates):
+        if before_rates and after < NOTICEABLE * median(before_rates) * self._to_smallest():
             return "futile"
         if fresh is not None and after < self.terms.degraded.below * fresh:
             return "partial"
         return "cured"
+
+    def _to_smallest(self) -> float:
+        """What turns a rate at the size that was convicted into one at the smallest."""
+        convicted = self._convicted_size if self._convicted_size is not None else self.smallest
+        fresh_there, fresh = self._baseline.fresh_tok_s(convicted), self.fresh_tok_s
+        return 1.0 if fresh_there is None or fresh is None else fresh / fresh_there
 
     # ---- outliving the daemon ----
 

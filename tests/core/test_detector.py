@@ -227,15 +227,15 @@ def test_a_recycle_is_measured_against_the_old_worker_and_the_baseline(
     assert learned().compare(before, after) == cure
 
 
-def test_rates_at_a_long_prompt_are_not_held_against_rates_at_a_short_one() -> None:
+@pytest.mark.parametrize(("after", "cure"), [(60.0, "cured"), (20.0, "futile"), (40.0, "partial")])
+def test_a_worker_that_was_slow_at_long_prompts_is_compared_by_ratios(after: float, cure: str) -> None:
     judge = learned()
+    judge.restore({"spawns": {"256": [[60.0] * 8] * 4, "3072": [[30.0] * 8] * 4}})
     for _ in range(8):
-        judge.observe(sample(58.0, size=3072))
-    for _ in range(8):
-        judge.observe(sample(20.0, size=3072))
+        judge.observe(sample(10.0, size=3072))
     assert judge.verdict.status is Status.DEGRADED
     judge.worker_replaced(2)
-    assert judge.compare([60.0] * 8, [60.0] * 5) == "cured"
+    assert judge.compare([10.0] * 8, [after] * 5) == cure
 
 
 # ---- laws ----
