@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from supervisor.config.lane_rules import is_http_url
 from supervisor.config.merge import RawLane
 from supervisor.config.problems import KeyPath
-from supervisor.settings import TopSettings, is_loopback
+from supervisor.settings import is_loopback
 from supervisor.settings.daemon import split_listen
 
 Complaint = tuple[KeyPath, str]
@@ -39,7 +39,7 @@ def lane_name_complaint(name: str) -> str | None:
     return "is no lane name; use letters, digits, dot, dash and underscore, at most 64 (other names go into `aliases`)"
 
 
-def clashes(lanes: list[RawLane]) -> Iterator[Complaint]:
+def clashes(lanes: list[RawLane], listen: object) -> Iterator[Complaint]:
     """Names and ports that two lanes claim, and names that one lane claims twice."""
     owners = {lane.name: lane.name for lane in lanes}
     folded: dict[str, str] = {}
@@ -52,7 +52,7 @@ def clashes(lanes: list[RawLane]) -> Iterator[Complaint]:
             if name in owners:
                 yield lane.origin(path), _clash(name, owners[name], lane.name)
             owners.setdefault(name, lane.name)
-    yield from _port_clashes(lanes)
+    yield from _port_clashes(lanes, listen)
 
 
 def _clash(name: str, owner: str, lane: str) -> str:
@@ -68,26 +68,29 @@ def _further_names(lane: RawLane) -> Iterator[tuple[KeyPath, str]]:
         yield from ((("serves", name), name) for name in serves)
 
 
-def _port_clashes(lanes: list[RawLane]) -> Iterator[Complaint]:
-    owners: dict[int, str] = {}
+def _port_clashes(lanes: list[RawLane], listen: object) -> Iterator[Complaint]:
+    address = _address(listen)
+    owners = {address[1]: "the daemon itself"} if address else {}
     for lane in lanes:
         port = lane.filled.get("port")
         if type(port) is not int:
             continue
         if port in owners:
-            yield lane.origin(("port",)), f"port {port} is already that of lane {owners[port]}"
-        owners.setdefault(port, lane.name)
+            yield lane.origin(("port",)), f"port {port} is already that of {owners[port]}"
+        owners.setdefault(port, f"lane {lane.name}")
+
+
+def _address(listen: object) -> tuple[str, int] | None:
+    """Host and port; None where they cannot be read."""
+    try:
+        return split_listen(listen) if isinstance(listen, str) else None
+    except ValueError:
+        return None
 
 
 def _open_listen(tree: dict[str, Any]) -> Iterator[Complaint]:
-    listen = tree.get("listen", TopSettings().listen)
-    if not isinstance(listen, str) or tree.get("api_keys"):
-        return
-    try:
-        host, _ = split_listen(listen)
-    except ValueError:
-        return
-    if not is_loopback(host):
+    address = _address(tree.get("listen"))
+    if address is not None and not is_loopback(address[0]) and not tree.get("api_keys"):
         yield ("listen",), "reaches beyond this machine; give `api_keys`, or listen on 127.0.0.1"
 
 

@@ -13,6 +13,7 @@ from supervisor.settings import LaneSettings, TopSettings
 from supervisor.settings.block import Block
 
 TOP_BLOCKS = ("defaults", "lanes")
+MOST_LISTED = 12
 
 
 def fields_of(block: type[Block]) -> dict[str, FieldInfo]:
@@ -28,8 +29,16 @@ def block_of(field: FieldInfo) -> type[Block] | None:
 
 def unknown_key_text(path: KeyPath) -> str:
     """What to say of an unknown key at ``path``, with the key that was probably meant."""
-    meant = _nearest(str(path[-1]), path[:-1])
-    return f'unknown key; did you mean "{meant}"?' if meant else f"unknown key; known here: {', '.join(_known(path))}"
+    key, parent = str(path[-1]), path[:-1]
+    meant = _nearest(key, parent)
+    if meant is not None:
+        return f'unknown key; did you mean "{meant}"?'
+    if parent and parent[0] in TOP_BLOCKS and key in fields_of(TopSettings):
+        return "unknown key here; it belongs at the top of the file"
+    if not parent and key in fields_of(LaneSettings):
+        return "unknown key here; it belongs into a lane or into `defaults`"
+    known = sorted(_names_in(parent))
+    return "unknown key; " + (f"known here: {', '.join(known)}" if len(known) <= MOST_LISTED else "see docs/config.md")
 
 
 def meant_word(written: object, words: list[str]) -> str | None:
@@ -39,12 +48,12 @@ def meant_word(written: object, words: list[str]) -> str | None:
 
 
 def _nearest(key: str, parent: KeyPath) -> str | None:
-    names = _names_in(parent)
-    near = meant_word(key.lower().replace("-", "_"), names)
+    """The key of this block or, if another block of the lane or the daemon has just this one, that one's path."""
+    near = meant_word(key.lower().replace("-", "_"), _names_in(parent))
     if near is not None:
         return near
-    elsewhere = list(_leaves(LaneSettings if parent and parent[0] in TOP_BLOCKS else TopSettings))
-    return next((dotted for dotted in elsewhere if dotted.rpartition(".")[2] == key and dotted != key), None)
+    elsewhere = _leaves(LaneSettings if parent and parent[0] in TOP_BLOCKS else TopSettings)
+    return next((dotted for dotted in elsewhere if dotted.endswith(f".{key}")), None)
 
 
 def _names_in(parent: KeyPath) -> list[str]:
@@ -57,10 +66,6 @@ def _names_in(parent: KeyPath) -> list[str]:
         block = block_of(field) if field else None
     names = list(fields_of(block)) if block else []
     return names if parent else [*names, *TOP_BLOCKS]
-
-
-def _known(path: KeyPath) -> list[str]:
-    return sorted(_names_in(path[:-1]))
 
 
 def _leaves(block: type[Block], prefix: str = "") -> Iterator[str]:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from supervisor.config.merge import RawLane
+from supervisor.config.merge import NOT_FOR_ATTACHED, RawLane
 from supervisor.config.problems import KeyPath
-from supervisor.settings import DegradedSettings
+from supervisor.settings import DegradedSettings, LaneSettings
 from supervisor.settings.placeholders import PLACEHOLDERS, placeholders_in
 
 Complaint = tuple[KeyPath, str]
 Rule = Callable[[RawLane], Iterator[Complaint]]
 
-_NOT_FOR_ATTACHED = ("command", "model", "env", "cwd", "port", "idle_unload", "prefix", "speculation")
 _ONLY_OURS = ("speculation", "prefix")
+_HARMLESS = {"start": ("eager",), "replace": ("auto", "in_place"), "idle_unload": ("off",)}
 
 
 def complaints(lane: RawLane) -> Iterator[Complaint]:
@@ -32,6 +32,15 @@ def remarks(lane: RawLane) -> Iterator[Complaint]:
             yield (key,), "has no effect: only our own engine (a lane with `model` alone) knows it"
     if lane.filled.get("preset") == "omlx" and {"--port", "--host"} & set(_words(lane.own.get("command"))):
         yield ("command",), "omlx writes --port and --host into its settings.json; leave them to the preset"
+
+
+def doubts(lane: LaneSettings) -> Iterator[Complaint]:
+    """The same of a lane whose every value is right."""
+    canary = lane.canary
+    if canary.timeout is not None and canary.timeout <= canary.max_time:
+        yield ("canary", "timeout"), "is no longer than canary.max_time, so that every canary would time out"
+    if lane.hold.timeout < lane.recycle.max_hold:
+        yield ("hold", "timeout"), "is shorter than recycle.max_hold, so that a recycle may refuse held requests"
 
 
 def _is_attached(lane: RawLane) -> bool:
@@ -59,13 +68,9 @@ def _attach_stands_alone(lane: RawLane) -> Iterator[Complaint]:
         if lane.filled.get("restart_command") is not None:
             yield ("restart_command",), "only works with `attach`; a worker of our own is restarted by its command"
         return
-    for key in _NOT_FOR_ATTACHED:
-        if lane.own.get(key) is not None:
+    for key in NOT_FOR_ATTACHED:
+        if lane.own.get(key) not in (None, *_HARMLESS.get(key, ())):  # a tuple: the value may be unhashable
             yield (key,), "does not go with `attach`: someone else runs that server" + _instead(key)
-    if lane.own.get("start") == "on_demand":
-        yield ("start",), "cannot be on_demand with `attach`: someone else starts that server"
-    if lane.own.get("replace") == "overlap":
-        yield ("replace",), "cannot be overlap with `attach`: there is one server, run by someone else"
     if lane.filled.get("restart_command") == []:
         yield ("restart_command",), "is empty; name the program and its arguments"
 

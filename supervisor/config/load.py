@@ -13,7 +13,7 @@ from supervisor.config.document import SPOILED, Document, read_document
 from supervisor.config.file_rules import clashes, daemon_complaints, lane_name_complaint
 from supervisor.config.interpolate import InterpolationError, Outside
 from supervisor.config.keys import unknown_key_text
-from supervisor.config.lane_rules import complaints, remarks
+from supervisor.config.lane_rules import complaints, doubts, remarks
 from supervisor.config.merge import RawLane, raw_lane
 from supervisor.config.problems import ConfigError, KeyPath, Problem, got
 from supervisor.config.scalars import BareWord
@@ -65,7 +65,7 @@ class _Loading:
         self._check_defaults(defaults)
         raw_lanes = self._raw_lanes(own_lanes, defaults)
         lanes = {lane.name: self._checked_lane(lane) for lane in raw_lanes}
-        for path, text in clashes(raw_lanes):
+        for path, text in clashes(raw_lanes, tree.get("listen", TopSettings().listen)):
             self._complain(path, text)
         if self._document.is_whole and own_lanes == {} and not is_spoiled(tree, ("lanes",)):
             self._complain(("lanes",), "is empty or missing; a file needs at least one lane")
@@ -132,7 +132,7 @@ class _Loading:
         checked = self._checked_values(lane.filled, lane.origin, lane.name)
         for path, text in complaints(lane):
             self._complain_anew(lane.filled, path, lane.origin(path), text)
-        for path, text in remarks(lane):
+        for path, text in (*remarks(lane), *(doubts(checked) if checked else ())):
             place = lane.origin(path)
             self._warnings.append(Problem(place, text, self._document.line_of(place), self._document.file))
         return checked

@@ -10,6 +10,20 @@ from supervisor import presets
 from supervisor.config.checks import has
 from supervisor.config.problems import KeyPath
 
+NOT_FOR_ATTACHED = (
+    "command",
+    "model",
+    "env",
+    "cwd",
+    "port",
+    "start",
+    "idle_unload",
+    "replace",
+    "prefix",
+    "speculation",
+)
+"""Keys of a lane that are about a process of our own."""
+
 
 @dataclass(frozen=True, slots=True)
 class RawLane:
@@ -32,6 +46,9 @@ class RawLane:
 
 def raw_lane(name: str, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> RawLane:
     """The lane ``name``, merged; values may still be of any kind."""
+    if own.get("attach") is not None:
+        # What `defaults` say of processes is not meant for one that someone else runs.
+        defaults = {key: value for key, value in defaults.items() if key not in NOT_FOR_ATTACHED}
     merged = _over(defaults, own)
     filled = presets.fill_in(name, merged)
     return RawLane(name, dict(own), dict(defaults), merged, filled)

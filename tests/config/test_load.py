@@ -179,6 +179,23 @@ def test_a_port_flag_for_omlx_is_warned_of() -> None:
     assert [warning.key for warning in found.warnings] == ["lanes.a.command"]
 
 
+def test_an_attached_lane_takes_from_defaults_only_what_concerns_it() -> None:
+    lane = loaded("""\
+        defaults: {env: {A: a}, start: on_demand, replace: overlap, kind: completions}
+        lanes: {a: {attach: "http://h:8000"}}
+        """).settings.lanes["a"]
+    assert (lane.env, lane.start, lane.replace, lane.kind) == ({}, "eager", "auto", "completions")
+
+
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [("canary: {timeout: 4s}", "canary.timeout"), ("hold: {timeout: 1m}", "hold.timeout")],
+)
+def test_waits_that_defeat_each_other_are_warned_of(body: str, key: str) -> None:
+    found = loaded(f"lanes:\n  a:\n    model: m\n    {body}\n")
+    assert [(warning.line, warning.key) for warning in found.warnings] == [(4, f"lanes.a.{key}")]
+
+
 def test_a_missing_file_is_a_config_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nope\.yaml: cannot be read: No such file"):
         load(tmp_path / "nope.yaml")
