@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import (
@@ -44,9 +45,11 @@ log = logging.getLogger("engine")
 
 
 @dataclass(frozen=True)
-class _Remedy:
-    name: str
-    done: asyncio.Future[None]
+class _Errand:
+    """Something to do between two steps, and who waits for its result."""
+
+    work: Callable[[Scheduler], Any]
+    done: asyncio.Future[Any]
 
 
 class _Stop:
@@ -63,7 +66,7 @@ class DecodeThread:
     def __init__(self, settings: EngineSettings, on_load: LoadProgress | None = None) -> None:
         self._settings = settings
         self._on_load = on_load
-        self._orders: queue.SimpleQueue[Generation | _Remedy | _Stop] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[Generation | _Errand | _Stop] = queue.SimpleQueue()
         self._waiting: deque[Generation] = deque()
         self._unfinished: set[Generation] = set()
         self._empty = asyncio.Event()
@@ -129,9 +132,20 @@ class DecodeThread:
         """Perform a remedy on the decode thread, before its next step. Raises UnknownRemedyError."""
         if name not in REMEDIES:
             raise UnknownRemedyError(name, REMEDIES)
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._orders.put(_Remedy(name, done))
-        await done
+        await self._ask(lambda scheduler: scheduler.remedy(name))
+
+    async def save_prefixes(self, folder: Path, most_bytes: int, seconds: float) -> int:
+        """Save finished prompts to `folder`; returns how many tokens of them. Raises EngineError."""
+        return int(await self._ask(lambda scheduler: scheduler.save_prefixes(folder, most_bytes, seconds)))
+
+    async def load_prefixes(self, folder: Path) -> int:
+        """Take in prompts saved by an earlier process; returns how many tokens of them."""
+        return int(await self._ask(lambda scheduler: scheduler.load_prefixes(folder)))
+
+    async def _ask(self, work: Callable[[Scheduler], Any]) -> Any:
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._orders.put(_Errand(work, done))
+        return await done
 
     async def drain(self, deadline_s: float) -> None:
         """Take nothing new and wait for what is there; what is left at the deadline ends with EngineStoppedError."""
@@ -174,9 +188,13 @@ class DecodeThread:
 
     def _refuse_the_rest(self) -> None:
         while not self._orders.empty():
-            order = self._orders.get_nowait()
-            if isinstance(order, Generation):
-                self._waiting.append(order)
+            match self._orders.get_nowait():
+                case Generation() as generation:
+                    self._waiting.append(generation)
+                case _Errand() as errand:
+                    post_to(self._loop, partial(_settle, errand.done, None, EngineStoppedError()))
+                case _Stop():
+                    pass
         while self._waiting:
             self._finish(self._waiting.popleft(), EngineStoppedError())
 
@@ -211,13 +229,23 @@ class DecodeThread:
                 match order:
                     case Generation():
                         self._waiting.append(order)
-                    case _Remedy():
-                        scheduler.remedy(order.name)
-                        post_to(self._loop, partial(_settle, order.done))
+                    case _Errand():
+                        self._run_errand(scheduler, order)
                     case _Stop():
                         self._is_stopping = True
         except queue.Empty:
             return
+
+    def _run_errand(self, scheduler: Scheduler, errand: _Errand) -> None:
+        result, error = None, None
+        try:
+            result = errand.work(scheduler)
+        except EngineError as raised:
+            error = raised
+        except Exception as raised:
+            log.exception("an errand met a fault")
+            error = EngineError(f"this did not work: {raised!r}")
+        post_to(self._loop, partial(_settle, errand.done, result, error))
 
     def _serve(self, scheduler: Scheduler, generation: Generation) -> None:
         self._since = self._last_step_at = time.monotonic()
@@ -258,6 +286,10 @@ class DecodeThread:
             self._empty.set()
 
 
-def _settle(done: asyncio.Future[None]) -> None:
-    if not done.done():  # whoever asked may have gone
-        done.set_result(None)
+def _settle(done: asyncio.Future[Any], result: Any, error: EngineError | None) -> None:
+    if done.done():  # whoever asked may have gone
+        return
+    if error is None:
+        done.set_result(result)
+    else:
+        done.set_exception(error)

@@ -77,3 +77,10 @@ class ModelMissingError(RequestError):
 
     def __init__(self, asked: str | None, served: str) -> None:
         super().__init__(f"no model {asked!r} is served here; there is {served!r}")
+
+
+class StalledError(EngineError):
+    """The decode thread did not get to it in time."""
+
+    def __init__(self, what: str, seconds: float) -> None:
+        super().__init__(f"{what} did not get its turn within {seconds:g} s")

@@ -21,6 +21,7 @@ from engine.errors import (
     OverloadedError,
     PromptTooLongError,
     RequestError,
+    StalledError,
     UnknownRemedyError,
 )
 from engine.openai_answers import error_object
@@ -40,6 +41,7 @@ STATUSES: dict[type[EngineError], tuple[int, str, str | None]] = {
     DrainingError: (503, "server_error", "draining"),
     OverloadedError: (503, "server_error", "overloaded"),
     EngineStoppedError: (503, "server_error", "stopped"),
+    StalledError: (504, "server_error", "stalled"),
     DecodeError: (500, "server_error", "decode_failed"),
     EngineError: (500, "server_error", None),
 }

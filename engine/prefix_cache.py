@@ -8,6 +8,7 @@ what was fed.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 import mlx.core as mx
@@ -61,6 +62,10 @@ class PrefixCache:
         self._entries.move_to_end(key)
         while self.nbytes > self._budget:
             self._entries.popitem(last=False)
+
+    def newest_first(self) -> Iterator[tuple[Key, list[Any]]]:
+        """The entries and their tokens, the one used last first."""
+        yield from reversed(self._entries.items())
 
     def clear(self) -> None:
         self._entries.clear()

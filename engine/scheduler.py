@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import psutil
 from mlx_lm.models.cache import make_prompt_cache
 
-from engine import blas, model
+from engine import blas, model, prefix_store
 from engine.acceptance import Acceptance
 from engine.calibrate import calibrate
 from engine.controller import Controller
@@ -41,6 +42,7 @@ class Scheduler:
         self.phase: Phase | None = None
         self.usage = Usage()
         self._model = loaded.model
+        self._fingerprint = f"{loaded.info.id} {loaded.info.vocab_size} {loaded.weight_bytes}"
         self._prefill = Prefill()
         budget = settings.prefix_bytes
         self._prefixes = PrefixCache(psutil.virtual_memory().total // PREFIX_SHARE if budget is None else budget)
@@ -120,6 +122,16 @@ class Scheduler:
         mx.synchronize()  # what is still being computed holds buffers
         mx.clear_cache()
         self._publish()
+
+    def save_prefixes(self, folder: Path, most_bytes: int, seconds: float) -> int:
+        """Save finished prompts; returns how many tokens of them. See engine.prefix_store.save."""
+        return prefix_store.save(self._prefixes, folder, self._fingerprint, most_bytes=most_bytes, seconds=seconds)
+
+    def load_prefixes(self, folder: Path) -> int:
+        """Take in prompts that were saved for this model; returns how many tokens of them."""
+        restored = prefix_store.load(self._prefixes, folder, self._fingerprint)
+        self._publish()
+        return restored
 
     def stats(self) -> dict[str, Any]:
         """The tally, memory in bytes, what speculation does and why, and the prefix cache."""

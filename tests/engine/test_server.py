@@ -181,13 +181,19 @@ async def test_a_client_that_leaves_ends_its_decoding(http, url, streams):
     before = (await state(http, url))["generated_tokens"]
     body = {"prompt": PROMPT, **GREEDY, "max_tokens": LONG, "stream": streams}
     async with aiohttp.ClientSession() as leaving:
-        asking = asyncio.ensure_future(leaving.post(f"{url}/v1/completions", json=body))
+
+        async def ask() -> None:
+            async with leaving.post(f"{url}/v1/completions", json=body) as answer:
+                await answer.read()
+
+        asking = asyncio.ensure_future(ask())
 
         async def decodes() -> bool:
             return (await state(http, url))["progress"] == "busy"
 
         await wait_until(decodes, 20)
         asking.cancel()
+        await asyncio.wait({asking})
 
     async def is_idle() -> bool:
         now = await state(http, url)
@@ -203,6 +209,23 @@ async def test_remedies_are_performed(http, url):
     for name in ("clear_cache", "drop_prefix_cache"):
         assert await post(http, f"{url}/remedies/{name}", None) == (200, {"remedy": name, "done": True})
     assert (await state(http, url))["prefix_cache"]["entries"] == 0
+
+
+async def test_prompts_are_saved_for_this_model_and_loaded_again(http, url, tmp_path):
+    folder = {"folder": str(tmp_path / "prefix")}
+    await post(http, f"{url}/remedies/drop_prefix_cache", None)
+    first = await complete(http, url, prompt="ABCD" * 20, max_tokens=1)
+    status, saved = await post(http, f"{url}/prefix/save", folder)
+    assert (status, saved["saved_tokens"]) == (200, 80)
+    await post(http, f"{url}/remedies/drop_prefix_cache", None)
+    assert (await post(http, f"{url}/prefix/load", folder))[1]["restored_tokens"] == 80
+    again = await complete(http, url, prompt="ABCD" * 20, max_tokens=1)
+    assert again["usage"]["prompt_tokens_details"]["cached_tokens"] == 79
+    assert again["choices"] == first["choices"]
+    damaged = next((tmp_path / "prefix").iterdir())
+    damaged.write_bytes(damaged.read_bytes()[:-50])
+    assert (await post(http, f"{url}/prefix/load", folder))[1]["restored_tokens"] == 0
+    assert (await post(http, f"{url}/prefix/save", {"folder": "relative"}))[0] == 400
 
 
 async def test_it_answers_while_loading_then_serves_only_who_knows_the_token(http, folder):
@@ -230,7 +253,7 @@ async def test_sigterm_lets_answers_finish_and_takes_no_new_ones(http, folder):
     engine = EngineProcess(folder)
     try:
         url = engine.serving()
-        body = {"prompt": PROMPT, **GREEDY, "max_tokens": 3000, "stream": True}
+        body = {"prompt": PROMPT, **GREEDY, "max_tokens": 1000, "stream": True}
         async with http.post(f"{url}/v1/completions", json=body) as answer:
             await answer.content.readline()
             engine.terminate()
