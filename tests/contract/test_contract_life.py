@@ -42,6 +42,8 @@ async def test_stats_count_requests_and_tokens(worker: Worker, http: aiohttp.Cli
     assert window["tokens"] > 0
     assert abs(window["tok_s"] - window["tokens"] / window["seconds"]) < 0.1 * window["tok_s"]
     assert after["tokens_per_step"] >= 1
+    assert {"active", "cache", "peak"} <= after["memory_bytes"].keys()
+    assert after["uptime_s"] > 0
 
 
 async def test_a_client_that_leaves_ends_its_generation(worker: Worker, http: aiohttp.ClientSession) -> None:

@@ -72,20 +72,40 @@ async def test_the_rate_is_the_nominal_one_with_several_tokens_an_event(
 async def test_a_process_decays_over_requests_and_a_remedy_cures_it(
     fake_worker: FakeWorkerFactory, http: aiohttp.ClientSession
 ) -> None:
-    worker = await fake_worker(
-        decay_from=6650, decay_to=2050, decay_requests=4, cured_by="clear_cache", acceptance=0.8, acceptance_to=0
-    )
+    worker = await fake_worker(decay_from=6650, decay_to=2050, decay_requests=4, cured_by="clear_cache")
     for _ in range(6):
         await events(http, worker)
     told = await stats(http, worker)
     assert told["rates"][0] == pytest.approx(6650, rel=0.001)
     assert told["rates"][2] == pytest.approx((6650 + 2050) / 2, rel=0.001)
     assert told["rates"][4] == told["rates"][5] == pytest.approx(2050, rel=0.001)
-    assert told["acceptance"]["rate"] == 0
     await (await http.post(f"{worker.url}/remedies/clear_cache")).read()
     told = await stats(http, worker)
     assert told["nominal_tok_s"] == pytest.approx(6650, rel=0.001)
     assert told["calls"] == ["clear_cache"]
+
+
+async def test_acceptance_falls_and_the_time_of_a_step_stays(
+    fake_worker: FakeWorkerFactory, http: aiohttp.ClientSession
+) -> None:
+    worker = await fake_worker(tok_s=2900, acceptance=0.475, acceptance_to=0, decay_requests=2, decay_shape="step")
+
+    async def ask_twice() -> tuple[float, float]:
+        """Tokens a step and seconds a step of two more requests."""
+        before = await stats(http, worker)
+        for _ in range(2):
+            await events(http, worker, tokens=290)
+        after = await stats(http, worker)
+        cycles = after["acceptance"]["cycles"] - before["acceptance"]["cycles"]
+        tokens = after["generated_tokens"] - before["generated_tokens"]
+        seconds = after["phase_seconds"]["backbone"] - before["phase_seconds"]["backbone"]
+        return tokens / cycles, seconds / cycles
+
+    fresh, worn = await ask_twice(), await ask_twice()
+    assert fresh[0] == pytest.approx(2.9, rel=0.02)
+    assert worn[0] == pytest.approx(1.0, rel=0.02)
+    assert worn[1] == pytest.approx(fresh[1], rel=0.1)
+    assert (await stats(http, worker))["rates"][0::2] == [2900, 1000]
 
 
 async def test_noise_has_its_size_and_outliers_their_chance(

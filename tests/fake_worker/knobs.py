@@ -115,8 +115,10 @@ class Knobs:
     flood: int = knob(0, "bytes a second written to stdout")
 
     stats: Literal["full", "none"] = knob("full", "none: /stats is 404")
-    acceptance: float = knob(0.0, "share of drafted tokens accepted, as /stats tells; 0: no speculation")
-    acceptance_to: float = knob(-1.0, "the same at the end of the decay; -1: it stays")
+    acceptance: float = knob(0.0, "share of 4 drafted tokens accepted in a step; 0: no speculation")
+    acceptance_to: float = knob(
+        -1.0, "the same at the end of the decay, when steps take as long but give fewer; -1: it stays"
+    )
     require_token: bool = knob(False, "asks for FRESHLANE_WORKER_TOKEN as Bearer, on every path")
     digest_file: Path | None = knob(None, "gets a JSON line for each generation, with the sha256 of its body")
     requests_file: Path | None = knob(None, "gets a JSON line for each request as it came: headers and body")

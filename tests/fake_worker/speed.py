@@ -9,6 +9,9 @@ from pathlib import Path
 
 from tests.fake_worker.knobs import Knobs, LiveKnobs
 
+DRAFT = 4
+"""Tokens drafted in a step, where there is speculation."""
+
 
 def count_spawn(counter: Path | None) -> int:
     """Which spawn this process is, from 0; it is counted in the file."""
@@ -27,6 +30,7 @@ class Speed:
         generation = os.environ.get("FRESHLANE_GENERATION", str(spawn))
         self._random = random.Random(f"{start.seed}:{generation}")
         self._spawn_speed = self._draw(start, spawn)
+        self._first_acceptance = start.acceptance
         self._forgiven_requests = 0
         self._forgiven_s = 0.0
         self._host_seen: tuple[int, float] = (-1, 1.0)
@@ -56,9 +60,23 @@ class Speed:
         """The rate of this process now in tokens a second, without noise, host and context."""
         knobs = self._knobs()
         fresh = self._spawn_speed or knobs.decay_from or knobs.tok_s
+        fresh *= self.tokens_per_step(requests) / (1 + DRAFT * self._first_acceptance)
         if not knobs.decay_to:
             return fresh
-        return fresh * (1 - self.age(requests) * (1 - knobs.decay_to / (knobs.decay_from or fresh)))
+        return fresh * (1 - self.age(requests) * self._loss(knobs))
+
+    def _loss(self, knobs: Knobs) -> float:
+        return 1 - knobs.decay_to / (knobs.decay_from or self._spawn_speed or knobs.tok_s)
+
+    def acceptance(self, requests: int) -> float:
+        """The share of drafted tokens accepted now; a step takes the same time at any."""
+        knobs = self._knobs()
+        if knobs.acceptance_to < 0:
+            return knobs.acceptance
+        return knobs.acceptance + (knobs.acceptance_to - knobs.acceptance) * self.age(requests)
+
+    def tokens_per_step(self, requests: int) -> float:
+        return 1 + DRAFT * self.acceptance(requests)
 
     def draw_luck(self) -> float:
         """The factor of one request: noise and outliers."""

@@ -9,10 +9,9 @@ from collections import deque
 from typing import Any
 
 from tests.fake_worker.knobs import LiveKnobs
-from tests.fake_worker.speed import Speed
+from tests.fake_worker.speed import DRAFT, Speed
 
 WINDOW_S = 30.0
-DRAFT = 4
 
 
 class Tally:
@@ -28,7 +27,8 @@ class Tally:
         self.cached_tokens = 0
         self.prefill_seconds = 0.0
         self.decode_seconds = 0.0
-        self.steps = 0
+        self.steps = 0.0
+        self.accepted = 0.0
         self.prefilling = 0
         self.decoding = 0
         self.calls: list[str] = []
@@ -38,8 +38,10 @@ class Tally:
         """One step at `context` tokens gave `tokens` in `seconds`."""
         self.generated_tokens += tokens
         self.decode_seconds += seconds
-        self.steps += 1
-        bucket = 1 << max(10, (context - 1).bit_length())
+        steps = tokens / self._speed.tokens_per_step(self.served)
+        self.steps += steps
+        self.accepted += tokens - steps
+        bucket = 1 << max(8, (context - 1).bit_length())
         window = self._windows.setdefault(bucket, deque())
         now = time.monotonic()
         window.append((now, tokens, seconds))
@@ -66,7 +68,7 @@ class Tally:
             "phase_seconds": {"backbone": round(self.decode_seconds, 4), "draft": 0.0, "sample": 0.0, "cache": 0.0},
             "acceptance": self._acceptance(),
             "tokens_per_step": round(self.generated_tokens / self.steps, 3) if self.steps else None,
-            "memory": {"active_bytes": memory, "cache_bytes": 0, "peak_bytes": memory},
+            "memory_bytes": {"active": memory, "cache": 0, "peak": memory},
             "uptime_s": round(time.monotonic() - self._started, 3),
             "nominal_tok_s": round(self._speed.base(self.served), 3),
             "rates": [round(rate, 3) for rate in self.rates],
@@ -81,20 +83,12 @@ class Tally:
         }
 
     def _acceptance(self) -> dict[str, Any]:
-        knobs = self._knobs()
-        rate, end = knobs.acceptance, knobs.acceptance_to
-        if not rate:
+        cycles = round(self.steps) if self._knobs().acceptance or self.accepted else 0
+        if not cycles:
             return {"cycles": 0, "drafted": 0, "accepted": 0, "rate": None, "by_position": []}
-        if end >= 0:
-            rate += (end - rate) * self._speed.age(self.served)
-        drafted = self.steps * DRAFT
-        return {
-            "cycles": self.steps,
-            "drafted": drafted,
-            "accepted": round(drafted * rate),
-            "rate": round(rate, 4),
-            "by_position": [round(rate**position, 4) for position in range(1, DRAFT + 1)],
-        }
+        drafted, accepted = cycles * DRAFT, round(self.accepted)
+        rate = round(accepted / drafted, 4)
+        return {"cycles": cycles, "drafted": drafted, "accepted": accepted, "rate": rate, "by_position": [rate] * DRAFT}
 
 
 def memory_bytes() -> int:
