@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
+import random
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,12 +18,19 @@ import pytest
 from tests.fakes import fake_command, fill_port
 from tests.waiting import wait_until
 
+PORTS = itertools.cycle(range(20_000, 32_000))
+"""Below the ephemeral ports of Linux and macOS: no outgoing connection takes one between its choice and its use."""
+for _ in range(random.randrange(12_000)):
+    next(PORTS)
+
 
 def find_free_port() -> int:
-    """A port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 that was free a moment ago; another one at each call."""
+    for port in PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there are always more ports")
 
 
 def port_is_open(port: int) -> bool:

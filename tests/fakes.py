@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.fake_worker.words import count_tokens, tokens
 
-__all__ = ["count_tokens", "expected_text", "fake_command", "fill_port", "set_knobs"]
+__all__ = ["count_tokens", "expected_text", "fake_command", "fill_port", "read_lines", "set_knobs"]
 
 FOLDER = Path(__file__).resolve().parent / "fake_worker"
 
@@ -49,3 +49,8 @@ def set_knobs(control: Path, **knobs: Any) -> None:
 def expected_text(prompt: str, n_tokens: int, start: int = 0) -> str:
     """The whole answer to `prompt` (a completion's prompt, or the content of a chat's last message)."""
     return "".join(tokens(prompt, start, n_tokens))
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a digest or requests file so far; none while there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

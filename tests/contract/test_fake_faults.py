@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from tests.conftest import FakeWorkerFactory, RunningWorker, find_free_port, port_is_open
-from tests.fakes import expected_text, set_knobs
+from tests.fakes import expected_text, read_lines, set_knobs
 from tests.waiting import wait_until
 
 CHAT = "/v1/chat/completions"
@@ -41,10 +41,6 @@ async def ask(http: aiohttp.ClientSession, worker: RunningWorker, **more: Any) -
 async def stats(http: aiohttp.ClientSession, worker: RunningWorker) -> dict[str, Any]:
     async with http.get(f"{worker.url}/stats") as answer:
         return dict(await answer.json())
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def raw_answer(worker: RunningWorker, request: bytes) -> bytes:
@@ -77,7 +73,7 @@ async def test_each_framing_carries_the_same_events(
     async with http.post(worker.url + CHAT, json=body(), headers={"X-Request-Id": "r2"}) as answer:
         sent = await answer.read()
     assert text_of(sent) == expected_text("hi", 8)
-    noted = await wait_until(lambda: lines(digests)[1:], 5, "the second digest")
+    noted = await wait_until(lambda: read_lines(digests)[1:], 5, "the second digest")
     assert noted[0]["request_id"] == "r2"
     assert noted[0]["sha256"] == hashlib.sha256(sent).hexdigest()
     assert noted[0]["bytes"] == len(sent)
@@ -171,7 +167,7 @@ async def test_a_crash_comes_in_the_request_named_after_so_many_tokens(
     with pytest.raises(aiohttp.ClientError):
         await ask(http, worker, text="some poison")
     assert await asyncio.wait_for(worker.process.wait(), 5) == 70
-    assert [(line["tokens"], line["complete"]) for line in lines(digests)] == [(8, True), (tokens, False)]
+    assert [(line["tokens"], line["complete"]) for line in read_lines(digests)] == [(8, True), (tokens, False)]
 
 
 async def test_a_client_that_leaves_can_be_ignored(fake_worker: FakeWorkerFactory, http: aiohttp.ClientSession) -> None:
@@ -289,8 +285,8 @@ async def test_requests_are_noted_as_they_came(
     worker = await fake_worker(requests_file=tmp_path / "requests", age_file=tmp_path / "age")
     async with http.post(worker.url + CHAT, data=json.dumps(body()).encode(), headers={"X-Mine": "1"}) as answer:
         await answer.read()
-    noted = lines(tmp_path / "requests")[0]
+    noted = read_lines(tmp_path / "requests")[0]
     assert noted["body"] == json.dumps(body())
     assert noted["headers"]["x-mine"] == "1"
-    age = await wait_until(lambda: lines(tmp_path / "age"), 5, "its age")
+    age = await wait_until(lambda: read_lines(tmp_path / "age"), 5, "its age")
     assert age[0]["requests"] == 1

@@ -169,7 +169,7 @@ class Server:
         if request.path not in paths:
             raise Refused(404, f"There is no {request.path} here", "not_found")
         method, handler = paths[request.path]
-        if request.method not in (method, "HEAD" if method == "GET" else method):
+        if request.method != method:
             raise Refused(405, f"{request.path} takes {method}, not {request.method}", "method_not_allowed")
         return handler
 
