@@ -80,6 +80,7 @@ class Attempt:
             self._kept += events
             if self.has_token or self._is_complete or any(event.startswith(b":") for event in events):
                 return
+        raise WorkerBrokeOffError("the stream ended before its first token")
 
     async def _read_whole(self) -> None:
         size = 0
@@ -103,7 +104,7 @@ class Attempt:
         content = b"".join(self._kept)
         self._kept.clear()
         if client.has_begun:
-            return client.break_off(_as_error_event(answer.status, content))
+            return await client.break_off(_as_error_event(answer.status, content))
         if self._is_at_end:
             self._progressed(tokens_of_answer(content))
             return await client.answer(answer.status, answer.reason, headers, content)

@@ -70,26 +70,33 @@ class Client:
     async def refuse(self, refusal: RefusedError) -> web.StreamResponse:
         """Send an error of our own: as the answer, or as the last event of one that has begun."""
         if self._stream:
-            return self.break_off(refusal.event)
+            return await self.break_off(refusal.event)
         headers = CIMultiDict({**refusal.headers, "X-Request-Id": self._call.request_id})
         headers["Content-Type"] = "application/json"
         return await self.answer(refusal.status, None, headers, refusal.body)
 
-    def break_off(self, last: bytes = b"") -> web.StreamResponse:
+    async def break_off(self, last: bytes = b"") -> web.StreamResponse:
         """End an answer that is not complete, so that nobody can take it for a complete one."""
         stream, transport = self._begun(), self._request.transport
         stream.force_close()
         if transport is None:
             return stream
-        if self._ticket.is_stalled:
+        if self._ticket.is_stalled or not await self._said(stream, last):
             transport.abort()
             return stream
-        if last and stream.content_type == "text/event-stream":
-            framed = b"%x\r\n%s\r\n" % (len(last), last) if stream.chunked else last
-            transport.write(framed)
-        transport.close()
+        transport.close()  # without the last chunk, which would make it look whole
         asyncio.get_running_loop().call_later(LAST_WORDS_S, transport.abort)
         return stream
+
+    async def _said(self, stream: web.StreamResponse, last: bytes) -> bool:
+        if not last or stream.content_type != "text/event-stream":
+            return True
+        try:
+            async with asyncio.timeout(LAST_WORDS_S):
+                await stream.write(last)
+        except (TimeoutError, ConnectionError):
+            return False
+        return True
 
     def abandoned(self) -> web.StreamResponse:
         """What is left of an answer whose client has left."""

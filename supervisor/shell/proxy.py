@@ -83,7 +83,7 @@ class _Forwarding:
             return None
         self._is_failed = True
         if broken.is_told:
-            return self._client.break_off()
+            return await self._client.break_off()
         return await self._client.refuse(refusals.broken_off(str(broken)))
 
     async def _after_interruption(self, refusal: RefusedError) -> web.StreamResponse | None:
