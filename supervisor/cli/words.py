@@ -45,21 +45,18 @@ def many(count: float | None) -> str:
 
 
 def length(seconds: float | None) -> str:
-    """A length of time in its largest unit: ``0.4 s``, ``12 s``, ``3 min``, ``2 h``, ``7 d``."""
+    """A length of time in its largest unit: ``35 ms``, ``1.4 s``, ``12 s``, ``3 min``, ``2 h``, ``7 d``."""
     if seconds is None:
         return NOTHING
-    if seconds < 10:
-        return f"{max(seconds, 0.0):.1f} s".replace("0.0 s", "0 s")
-    for unit, worth in UNITS_S:
-        if seconds >= worth:
-            return f"{int(seconds / worth)} {unit}"
-    return "0 s"
+    if 0 < seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{min(seconds, 9.9):.1f} s" if 0 < seconds < 10 else _whole(seconds)
 
 
 def long_length(seconds: float | None) -> str:
-    """A length of time in its two largest units: ``6 h 12 min``."""
+    """A length of time in its two largest units, without fractions: ``7 s``, ``6 h 12 min``."""
     if seconds is None or seconds < 60:
-        return length(seconds)
+        return NOTHING if seconds is None else _whole(seconds)
     index = next(i for i, (_, worth) in enumerate(UNITS_S) if seconds >= worth)
     unit, worth = UNITS_S[index]
     lower, lower_worth = UNITS_S[index + 1]
@@ -86,7 +83,7 @@ def ago(value: object, now: datetime | None = None) -> str:
     if at is None:
         return NOTHING
     seconds = ((now or datetime.now(UTC)) - at).total_seconds()
-    return "now" if seconds < 1 else f"{length(int(seconds))} ago"
+    return "now" if seconds < 1 else f"{_whole(seconds)} ago"
 
 
 def clock(value: object) -> str:
@@ -98,6 +95,13 @@ def clock(value: object) -> str:
 def plural(count: int, noun: str) -> str:
     """``1 request``, ``3 requests``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _whole(seconds: float) -> str:
+    for unit, worth in UNITS_S:
+        if seconds >= worth:
+            return f"{int(seconds / worth)} {unit}"
+    return "0 s"
 
 
 def sparkline(values: list[float], width: int = 16, top: float | None = None) -> str:

@@ -27,7 +27,7 @@ async def test_recycle_with_wait_tells_the_story(freshlane: Run, stand_in: Stand
 async def test_probe_waits_and_shows_the_rate(freshlane: Run, stand_in: StandIn) -> None:
     ended = await freshlane("probe", "qwen", url=stand_in.url)
     assert ended.code == 0
-    assert ended.out == "qwen  27.0 tok/s over 64 tokens after a prompt of 256, first token after 0.2 s\n"
+    assert ended.out == "qwen  27.0 tok/s over 64 tokens after a prompt of 256, first token after 212 ms\n"
 
 
 async def test_probe_without_lane_or_server_says_how_it_is_used(freshlane: Run) -> None:

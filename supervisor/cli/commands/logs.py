@@ -11,7 +11,7 @@ from supervisor.cli.client import Daemon
 from supervisor.cli.conversation import talk
 from supervisor.cli.exits import NotReachableError
 from supervisor.cli.options import ConfigOption, LaneArgument, UrlOption
-from supervisor.cli.terminal import print_bytes
+from supervisor.cli.terminal import print_bytes, warn
 
 
 def logs(
@@ -26,8 +26,12 @@ def logs(
 
     async def ask(daemon: Daemon) -> None:
         path = f"/api/lanes/{quote(lane, safe='')}/logs"
+        is_silent = True
         async for part in daemon.parts(path, following=follow, tail=tail, follow="true" if follow else None):
             print_bytes(part)
+            is_silent = is_silent and not part
+        if is_silent and not follow:
+            warn(f"the worker of {lane} has printed nothing")
         if follow:
             raise NotReachableError(f"the daemon at {daemon.target.url} has ended the stream; is it being stopped?")
 

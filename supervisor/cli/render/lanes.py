@@ -37,6 +37,7 @@ COLUMNS = (
     Column("MEMORY", 20, "right"),
     Column("REQUESTS", 60),
 )
+FIRST_TOTALS = ("requests", "generated_tokens", "recycles", "failed")
 TREND = Column("TREND", 65)
 
 
@@ -145,6 +146,7 @@ def _facts(lane: Lane) -> list[tuple[str, Text]]:
         ("worker", worker_in_words(lane.get("worker"))),
         ("candidate", worker_in_words(lane.get("candidate"))),
         ("retiring", worker_in_words(lane.get("retiring"))),
+        ("recycling", _plain(lane.get("recycling"))),
         ("requests", Text(f"{lane.get('inflight') or 0} in flight, {lane.get('queued') or 0} waiting")),
         ("speed", _speed(lane)),
         ("verdict", _verdict(lane)),
@@ -169,6 +171,8 @@ def worker_in_words(worker: object) -> Text:
         parts.append(f"up {long_length(worker['uptime_s'])}")
     if worker.get("memory_bytes"):
         parts.append(size(worker["memory_bytes"]))
+    if worker.get("requests"):
+        parts.append(f"{many(worker['requests'])} requests and {many(worker.get('generated_tokens'))} tokens served")
     return Text(", ".join(parts))
 
 
@@ -198,7 +202,7 @@ def _verdict(lane: Lane) -> Text:
     interval = verdict.get("interval")
     if isinstance(interval, (list, tuple)) and len(interval) == 2:
         extra.append(f"{share(interval[0])} to {share(interval[1])}")
-    if verdict.get("confidence") is not None:
+    if verdict.get("confidence"):
         extra.append(f"confidence {verdict['confidence']:.2f}")
     return text.append(f" ({', '.join(extra)})" if extra else "", style="quiet")
 
@@ -238,7 +242,9 @@ def count_of(value: object) -> int:
 def _totals(totals: object) -> Text:
     if not isinstance(totals, Mapping):
         return Text()
-    return Text(", ".join(_total(name, value) for name, value in totals.items() if type(value) in (int, float)))
+    counted = {name: value for name, value in totals.items() if type(value) in (int, float) and value}
+    names = sorted(counted, key=lambda name: FIRST_TOTALS.index(name) if name in FIRST_TOTALS else len(FIRST_TOTALS))
+    return Text(", ".join(_total(name, counted[name]) for name in names) or "nothing yet")
 
 
 def _total(name: str, value: float) -> str:

@@ -33,11 +33,9 @@ def why(record: Mapping[str, Any]) -> str:
     """The cause with its evidence, and what the person or the judge said."""
     cause = record.get("cause") or {}
     kind = str(cause.get("kind") or "")
-    evidence = "; ".join(str(item) for item in cause.get("evidence") or ())
-    said = [str(record.get("reason") or "")]
-    if kind not in ("", "none", "unknown") or evidence:
-        said.insert(0, ": ".join(part for part in (kind.replace("_", " "), evidence) if part))
-    return "; ".join(dict.fromkeys(part for part in said if part)) or "no cause known"
+    said = dict.fromkeys(str(part) for part in (*(cause.get("evidence") or ()), record.get("reason")) if part)
+    named = kind.replace("_", " ") if kind not in ("none", "unknown") else ""
+    return ": ".join(part for part in (named, "; ".join(said)) if part) or "no cause known"
 
 
 def _end(record: Mapping[str, Any]) -> Text:
