@@ -186,6 +186,8 @@ def _names_of_this_machine() -> frozenset[str]:
 
 def _host_name(host: str) -> str | None:
     """The name in ``name:port``, in small letters; None if it is none."""
+    if "@" in host:
+        return None
     try:
         name = urlsplit(f"//{host}").hostname
     except ValueError:

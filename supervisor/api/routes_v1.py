@@ -39,6 +39,8 @@ class _V1Routes:
         return json_answer(_model(name, self._lane(name)))
 
     async def pass_on(self, request: web.Request) -> web.StreamResponse:
+        if ".." in request.path.split("/"):
+            raise RefusedError(400, "invalid_path", "A path of /v1 does not lead out of it.")
         body = await read_call(request, self._max_body())
         if body.model is None:
             raise RefusedError(400, "model_missing", f"`model` is missing; it names the lane: {self._names()}.")

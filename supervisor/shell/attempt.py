@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Callable
 
 import aiohttp
@@ -21,6 +22,8 @@ MAX_KEPT_BYTES = 8 * 2**20
 
 AFTER_LAST_EVENT_S = 2.0
 """How long a worker may keep the connection open after its terminal event."""
+
+LARGE_BODY_BYTES = 2**20
 
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
@@ -64,7 +67,12 @@ class Attempt:
         url = URL(upstream.url + request.path_qs, encoded=True)
         try:
             self._answer = await upstream.session.request(
-                request.method, url, data=body, headers=headers, skip_auto_headers=_OWN_HEADERS, allow_redirects=False
+                request.method,
+                url,
+                data=_sendable(body),
+                headers=headers,
+                skip_auto_headers=_OWN_HEADERS,
+                allow_redirects=False,
             )
         except (aiohttp.ClientError, OSError) as error:
             raise WorkerBrokeOffError(str(error) or type(error).__name__) from error
@@ -186,6 +194,11 @@ class Attempt:
                 pass
         if facts.generated_tokens is not None:
             self._tokens = facts.generated_tokens
+
+
+def _sendable(body: bytes) -> bytes | io.BytesIO:
+    """A large body goes out in pieces, so that other answers go on meanwhile."""
+    return io.BytesIO(body) if len(body) >= LARGE_BODY_BYTES else body
 
 
 def _as_error_event(status: int, content: bytes) -> bytes:
