@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import openai
 import pytest
 
 from tests.conftest import FakeWorkerFactory, RunningWorker
@@ -201,6 +202,21 @@ async def test_a_response_is_named_events_that_end_in_completed(
     response = json.loads(data.removeprefix("data: "))["response"]
     assert response["output"][0]["content"][0]["text"] == expected_text("hi", 5)
     assert response["usage"]["output_tokens"] == 5
+
+
+async def test_the_openai_client_reads_responses_streamed_and_whole(fake_worker: FakeWorkerFactory) -> None:
+    worker = await fake_worker(answer_tokens=5)
+    async with openai.AsyncOpenAI(base_url=f"{worker.url}/v1", api_key="none", max_retries=0, timeout=20) as client:
+        whole = await client.responses.create(model="fake", input="hi")
+        stream = await client.responses.create(model="fake", input="hi", stream=True)
+        kinds = [event.type async for event in stream]
+        short = await client.responses.create(model="fake", input="hi", max_output_tokens=2)
+    assert whole.output_text == expected_text("hi", 5)
+    assert whole.status == "completed"
+    assert kinds[0] == "response.created"
+    assert kinds[-1] == "response.completed"
+    assert kinds.count("response.output_text.delta") == 5
+    assert short.status == "incomplete"
 
 
 async def test_embeddings_are_vectors_of_the_text(fake_worker: FakeWorkerFactory, http: aiohttp.ClientSession) -> None:
