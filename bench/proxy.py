@@ -97,7 +97,7 @@ async def pairs(
     return measured, rounds
 
 
-async def crowd(worker: RunningWorker, front: RunningWorker, tokens: int) -> dict[str, Any]:
+async def crowd(_worker: RunningWorker, front: RunningWorker, tokens: int) -> dict[str, Any]:
     """64 streams at once: what an event costs in the front's CPU time."""
     process = psutil.Process(front.pid)
     await measure_stream(front.port, "warm", 10)
