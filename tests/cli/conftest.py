@@ -6,24 +6,14 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.cli.forked import Ended, run_command
 from tests.cli.stand_in import TOKEN, StandIn
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DEADLINE_S = 30.0
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
 
 
 Run = Callable[..., Awaitable[Ended]]
@@ -72,9 +62,7 @@ def freshlane(tmp_path: Path, environment: dict[str, str]) -> Run:
 
     async def run(*arguments: str, url: str | None = None, env: dict[str, str] | None = None) -> Ended:
         full = {**environment, **(at_url(url) if url else {}), **(env or {})}
-        process = await start_command(*arguments, environment=full, folder=tmp_path)
-        out, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)
-        ended = Ended(process.returncode or 0, out.decode(), err.decode())
+        ended = await run_command(arguments, full, tmp_path)
         assert "Traceback" not in ended.out + ended.err, ended
         return ended
 
