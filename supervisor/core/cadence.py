@@ -29,7 +29,12 @@ FAILED_HOLDS_THAT_LENGTHEN = 3
 LONG_HOLD = 8
 """After that many holds in vain one hold, under suspicion, may be this much longer."""
 
+SHORTEST_PAUSE_S = 0.5
+
 _DISTURBED = frozenset({Void.CLIENT_ARRIVED, Void.LANE_BUSY})
+_FAILURES = frozenset({Void.FAILED, Void.TIMED_OUT})
+_POINTLESS = frozenset({Void.UNMEASURABLE, Void.TOO_FEW_TOKENS, Void.NO_TOKENS})
+"""Nothing disturbed the run, so the next one would bring no more: it waits its time, and this one has had its turn."""
 
 
 class Cadence:
@@ -43,9 +48,12 @@ class Cadence:
         self._turn = 0
         self._last_turn_of: dict[int, int] = {}
         self._read_s: dict[int, float] = {}
+        self._prefill_tok_s: float | None = None
         self._refused: set[int] = set()
         self._last_end: float | None = None
         self._last_cost_s = 0.0
+        self._last_void: Void | None = None
+        self._wasted_s = 0.0
         self._waits_since: float | None = None
         self._disturbed = 0
         self._failed_holds = 0
@@ -63,12 +71,12 @@ class Cadence:
         """Prompt size of the next run, and whether it starts with a nonce."""
         if self._wanted_size is not None:
             return self._wanted_size, False
-        is_rare = self._turn > 0 and self._turn % RARE_EVERY == 0
+        is_rare = self._turn % RARE_EVERY == 0
         return self._size(), is_rare
 
     def _size(self) -> int:
         smallest, *larger = sorted(self.terms.prompt_tokens)
-        if self._turn % LARGE_EVERY:
+        if self._turn % LARGE_EVERY != 1:  # the first turn, with its nonce, tells how long a large prompt would take
             return smallest
         open_to = [size for size in larger if self._may_take(size)]
         return min(open_to, key=lambda size: self._last_turn_of.get(size, -1), default=smallest)
@@ -76,9 +84,10 @@ class Cadence:
     def _may_take(self, size: int) -> bool:
         if size in self._refused:
             return False
-        if self._read_s.get(size, 0.0) <= LONG_READ_S:
+        expected_s = size / self._prefill_tok_s if self._prefill_tok_s else 0.0
+        if self._read_s.get(size, expected_s) <= LONG_READ_S:
             return True
-        return self._turn - self._last_turn_of.get(size, -RARE_EVERY) >= RARE_EVERY
+        return self._turn - self._last_turn_of.get(size, 0) >= RARE_EVERY
 
     def due_in(self, at: float) -> float:
         """Seconds until the next run."""
@@ -88,18 +97,30 @@ class Cadence:
         interval = max(HURRY * every if self._is_suspicious else every, self._last_cost_s / self._share)
         return max(self._last_end + interval - at, min(soonest, every))
 
+    def retry_in(self, at: float) -> float:
+        """Seconds until the run that has just come back void is tried again."""
+        if self._last_void in _POINTLESS:
+            return self.due_in(at)
+        pause = max(self.terms.idle_for_s, SHORTEST_PAUSE_S)
+        if self._last_void in _FAILURES:
+            return pause  # a second failure tells a hang from bad luck, and should come soon
+        return max(pause, self._wasted_s / self.terms.burst_budget)
+
     def took(self, sample: Sample) -> None:
         """A run came back."""
+        self._last_void, self._wasted_s = sample.void, sample.took_s
         self._disturbed = self._disturbed + 1 if sample.void in _DISTURBED else 0
         if sample.void is Void.UNMEASURABLE and sample.prompt_tokens != min(self.terms.prompt_tokens):
             self._refused.add(sample.prompt_tokens)
-        if sample.void is not None and sample.void is not Void.UNMEASURABLE:
+        if sample.void is not None and sample.void not in _POINTLESS:
             return
         is_burst = sample.purpose is Purpose.BURST and self._last_end is not None
         self._last_end = sample.at
-        self._waits_since = sample.at
+        if sample.void is None or sample.void is Void.UNMEASURABLE:
+            self._waits_since = sample.at
         if sample.ttft_s is not None:
             self._read_s[sample.prompt_tokens] = sample.ttft_s
+        self._prefill_tok_s = sample.prefill_tok_s or self._prefill_tok_s
         if not is_burst:  # a burst is paid for out of its own budget, by the judge
             self._last_cost_s = sample.took_s
             self._last_turn_of[sample.prompt_tokens] = self._turn

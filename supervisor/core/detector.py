@@ -48,12 +48,17 @@ ERRORS_ALLOWED_PROVISIONAL = 3.0
 """How many standard errors of the baseline are given to the worker's advantage."""
 
 
+_IN_DOUBT = (Status.DEGRADED, Status.SUSPECT)
+_STANDING = (*_IN_DOUBT, Status.HEALTHY, Status.UNKNOWN)
+
+
 @dataclass
 class Life:
     """One worker at one prompt size."""
 
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
     status: Status = Status.UNKNOWN
+    best_tok_s: float = 0.0
 
 
 class OnePageJudge:
@@ -118,6 +123,7 @@ class OnePageJudge:
         self._baseline.add(sample, self.terms.baseline)
         life = self._lives.setdefault(sample.prompt_tokens, Life())
         life.rates.append(sample.decode_tok_s)
+        life.best_tok_s = max(life.best_tok_s, sample.decode_tok_s)
         has_burst_ended = self._count_down(sample)
         if not self._burst_left:
             self._judge(sample.prompt_tokens, life, may_suspect=has_burst_ended or self._savings_s <= 0)
@@ -150,7 +156,11 @@ class OnePageJudge:
             life.status = Status.UNKNOWN
             return
         limit, middle = self._limit(size) * fresh, median(recent)
-        if self._is_convicted(size, life.rates, fresh):
+        if size != self.smallest and life.best_tok_s < limit:
+            life.status = (
+                Status.UNKNOWN
+            )  # never fast at this size: it has not aged, and a new one was not verified at it
+        elif self._is_convicted(size, life.rates, fresh):
             life.status = Status.DEGRADED
         elif life.status is Status.UNKNOWN or (len(recent) == RECENT and middle >= (fresh + limit) / 2):
             life.status = Status.HEALTHY
@@ -187,7 +197,6 @@ class OnePageJudge:
     def _say(self, sample: Sample) -> Verdict:
         size = self._worst_size(sample.prompt_tokens)
         life = self._lives[size]
-        is_in_doubt = life.status in (Status.SUSPECT, Status.DEGRADED)
         by_size = self._rates_by_size()
         verdict = Verdict(
             status=life.status,
@@ -196,7 +205,7 @@ class OnePageJudge:
             decode_tok_s=by_size.get(self.smallest),
             by_prompt_tokens=tuple(by_size.items()),
             wants_runs=self._burst_left,
-            wants_size=self._burst_size if self._burst_left else size if is_in_doubt else None,
+            wants_size=self._burst_size if self._burst_left else self._size_in_doubt(size, sample.prompt_tokens),
         )
         fresh = self._baseline.fresh_tok_s(size)
         if fresh is None:
@@ -231,9 +240,22 @@ class OnePageJudge:
         return rates if is_mild else rates[-SEVERE_WINDOW:]
 
     def _worst_size(self, measured: int) -> int:
-        """The size that the verdict is about: the one in worst standing, and among equals the one just measured."""
-        standing = (Status.DEGRADED, Status.SUSPECT, Status.HEALTHY, Status.UNKNOWN)
-        return min(self._lives, key=lambda size: (standing.index(self._lives[size].status), size != measured))
+        """The size that the verdict is about: the one in worst standing, among well ones the one just measured."""
+
+        def rank(size: int) -> tuple[int, bool, int]:
+            status = self._lives[size].status
+            return _STANDING.index(status), size != measured and status not in _IN_DOUBT, size
+
+        return min(self._lives, key=rank)
+
+    def _size_in_doubt(self, worst: int, measured: int) -> int | None:
+        """What to run next: while a larger size is in doubt, the smallest in turn with it, for that one costs least.
+
+        If it is slow too, it convicts, and its rates can be compared with those of the next worker.
+        """
+        if self._lives[worst].status not in _IN_DOUBT:
+            return None
+        return self.smallest if measured == worst else worst
 
     def _rates_by_size(self) -> dict[int, float]:
         return {size: median(list(life.rates)[-SEVERE_WINDOW:]) for size, life in sorted(self._lives.items())}

@@ -208,14 +208,7 @@ class Measurer:
             self.cadence.hold_failed(at)
             self._release(at)
             return
-        pause = max(self._body.terms.canary.idle_for_s, PAUSE_AFTER_VOID_S)
-        self._body.arm(TimerName.CANARY, pause if self._has_more_to_ask else self.cadence.due_in(at))
-
-    @property
-    def _has_more_to_ask(self) -> bool:
-        return (
-            self._is_asked or self._pending is Purpose.BURST or self.last_sample is None or bool(self.last_sample.void)
-        )
+        self._body.arm(TimerName.CANARY, self.cadence.retry_in(at))
 
     def _release(self, at: float) -> None:
         self._is_holding = False

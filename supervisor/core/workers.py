@@ -10,6 +10,13 @@ SHORTEST_STOP_PATIENCE_S = 30.0
 STOP_PATIENCE_PER_GB_S = 0.5
 
 
+def stop_patience_s(configured_s: float | None, memory_bytes: int) -> float:
+    """How long to wait after the stop signal. Tearing down a big model takes time, so patience grows with memory."""
+    if configured_s is not None:
+        return configured_s
+    return SHORTEST_STOP_PATIENCE_S + STOP_PATIENCE_PER_GB_S * memory_bytes / GB
+
+
 @dataclass
 class Worker:
     """What a lane knows of one worker. Times are the daemon's monotonic seconds."""
@@ -33,13 +40,8 @@ class Worker:
         return 0.0 if self.spawned_at is None else at - self.spawned_at
 
     def stop_patience_s(self, configured_s: float | None) -> float:
-        """How long to wait after the stop signal.
-
-        Tearing down a big model takes time, so patience grows with memory.
-        """
-        if configured_s is not None:
-            return configured_s
-        return SHORTEST_STOP_PATIENCE_S + STOP_PATIENCE_PER_GB_S * self.memory_bytes / GB
+        """How long to wait after the stop signal."""
+        return stop_patience_s(configured_s, self.memory_bytes)
 
 
 class Role(StrEnum):

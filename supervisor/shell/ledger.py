@@ -13,6 +13,7 @@ import structlog
 from supervisor import jsontext
 from supervisor.errors import FreshlaneError
 from supervisor.journal import durable
+from supervisor.shell import family
 from supervisor.shell.survivors import Entry, Survivor, boot, end
 
 log = structlog.get_logger(__name__)
@@ -84,6 +85,14 @@ class Ledger:
         self._inherited = [survivor.entry for survivor in survivors if survivor.left]
         await self._write()
         return survivors
+
+    def left_of(self, lane: str) -> list[int]:
+        """Pids of the lane's workers from an earlier daemon that would not go, and still live."""
+        return [
+            entry.pid
+            for entry in self._inherited
+            if entry.lane == lane and family.create_time(entry.pid) == entry.create_time
+        ]
 
     async def _write(self) -> None:
         async with self._writing:

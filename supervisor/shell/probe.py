@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 
@@ -18,6 +18,8 @@ from supervisor.core.prompts import ONE_WORD, canary_prompt
 from supervisor.core.samples import Void
 from supervisor.jsontext import decode
 from supervisor.shell.token_stream import TokenStream, count_of, said
+
+T = TypeVar("T")
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "embeddings": "/v1/embeddings"}
 
@@ -33,7 +35,7 @@ SLOWEST_PREFILL_TOK_S = 50.0
 WARMUP_TOKENS = 2
 
 _BUSY = frozenset({429, 503})
-_REFUSED_FOR_A_WORD = frozenset({400, 422})
+_REFUSED_AS_ASKED = frozenset({400, 404, 405, 422, 501})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,22 @@ class TokenClock:
     """Proven by a run whose ``usage`` was seen. Without it a run cannot be cut short, for nobody could count it."""
     takes_extras: bool = True
     """False once it refused the fields that only some servers know."""
+    has_completions: bool = True
+    """False once a chat server refused /v1/completions, where no template and no thinking comes between."""
+
+    def way(self, kind: str) -> str:
+        """The kind of request that measures a lane of this kind."""
+        return "completions" if kind == "chat" and self.has_completions else kind
+
+    def concede(self, kind: str) -> bool:
+        """It refused a request: whether there is another way to ask, which is taken from now on."""
+        if self.takes_extras:
+            self.takes_extras = False
+        elif self.way(kind) != kind:
+            self.has_completions, self.takes_extras = False, True
+        else:
+            return False
+        return True
 
 
 class _VoidError(Exception):
@@ -83,22 +101,29 @@ class _Asker:
     model: str
     kind: str
     headers: Mapping[str, str]
+    clock: TokenClock
+
+    @property
+    def way(self) -> str:
+        """The kind of request that it sends now."""
+        return self.clock.way(self.kind)
 
     def post(self, body: dict[str, Any]) -> Any:
         """The request's context manager. Its deadline is the caller's ``asyncio.timeout``."""
         return self.session.post(
-            self.url.rstrip("/") + PATHS[self.kind],
+            self.url.rstrip("/") + PATHS[self.way],
             json=body,
             headers={"Accept-Encoding": "identity", **self.headers},
             timeout=aiohttp.ClientTimeout(total=None),
         )
 
-    def body(self, prompt: str, max_tokens: int, *, is_streamed: bool, has_extras: bool) -> dict[str, Any]:
+    def body(self, prompt: str, max_tokens: int, *, is_streamed: bool) -> dict[str, Any]:
         """What is asked: temperature 0, no thinking where the server knows the word."""
-        if self.kind == "embeddings":
+        way, has_extras = self.way, self.clock.takes_extras
+        if way == "embeddings":
             return {"model": self.model, "input": prompt}
         body: dict[str, Any] = {"model": self.model, "max_tokens": max_tokens, "temperature": 0, "stream": is_streamed}
-        if self.kind == "chat":
+        if way == "chat":
             body["messages"] = [{"role": "user", "content": prompt}]
             if has_extras:
                 body["chat_template_kwargs"] = {"enable_thinking": False}
@@ -108,10 +133,9 @@ class _Asker:
             body["stream_options"] = {"include_usage": True}
         return body
 
-    async def whole(self, prompt: str, max_tokens: int, clock: TokenClock) -> dict[str, Any]:
+    async def whole(self, prompt: str, max_tokens: int) -> dict[str, Any]:
         """An answer in one piece. Raises _VoidError if it is none."""
-        body = self.body(prompt, max_tokens, is_streamed=False, has_extras=clock.takes_extras)
-        async with self.post(body) as answer:
+        async with self.post(self.body(prompt, max_tokens, is_streamed=False)) as answer:
             await _check_status(answer)
             document = decode(await answer.read())
         if document is None or document.get("error"):
@@ -141,17 +165,17 @@ async def run_canary(
     requests, and grows by what reading the prompt may take.
     """
     clock, began = token_clock or TokenClock(), _now()
-    asker = _Asker(session, url, model, kind, headers)
+    asker = _Asker(session, url, model, kind, headers, clock)
     patience_s = timeout_s + prompt_tokens / SLOWEST_PREFILL_TOK_S
     try:
         if has_warmup:
             async with asyncio.timeout(patience_s):
-                await _warm_up(asker, canary_prompt(prompt_tokens), clock)
+                await _persistently(asker, lambda: asker.whole(canary_prompt(prompt_tokens), WARMUP_TOKENS))
         prompt = canary_prompt(prompt_tokens, secrets.token_hex(8) if has_nonce else "")
         if kind == "embeddings":
-            result = await _time_embedding(asker, prompt, patience_s, clock)
+            result = await _time_embedding(asker, prompt, patience_s)
         else:
-            run = _Run(asker, clock, prompt, max_tokens, max_time_s)
+            run = _Run(asker, prompt, max_tokens, max_time_s)
             result = await run.measure(patience_s, has_nonce=has_nonce)
     except _VoidError as trouble:
         result = ProbeResult(void=trouble.void, detail=str(trouble))
@@ -166,10 +190,10 @@ async def one_token(
     session: aiohttp.ClientSession, url: str, *, model: str, kind: str, headers: Mapping[str, str], timeout_s: float
 ) -> str | None:
     """Ask for a single token: is the worker ready, or still alive? None if it answered, else what went wrong."""
-    asker = _Asker(session, url, model, kind, headers)
+    asker = _Asker(session, url, model, kind, headers, TokenClock(takes_extras=False, has_completions=False))
     try:
         async with asyncio.timeout(timeout_s):
-            document = await asker.whole(ONE_WORD, 1, TokenClock(takes_extras=False))
+            document = await asker.whole(ONE_WORD, 1)
     except _VoidError as trouble:
         return str(trouble)
     except TimeoutError:
@@ -180,20 +204,20 @@ async def one_token(
     return None if is_answer else "the answer holds nothing"
 
 
-async def _warm_up(asker: _Asker, prompt: str, clock: TokenClock) -> None:
-    try:
-        await asker.whole(prompt, WARMUP_TOKENS, clock)
-    except _RefusedError:
-        if not clock.takes_extras:
-            raise
-        clock.takes_extras = False
-        await asker.whole(prompt, WARMUP_TOKENS, clock)
+async def _persistently(asker: _Asker, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Ask again in a plainer way while the server does not like how it was asked."""
+    while True:
+        try:
+            return await attempt()
+        except _RefusedError:
+            if not asker.clock.concede(asker.kind):
+                raise
 
 
-async def _time_embedding(asker: _Asker, prompt: str, patience_s: float, clock: TokenClock) -> ProbeResult:
+async def _time_embedding(asker: _Asker, prompt: str, patience_s: float) -> ProbeResult:
     began = _now()
     async with asyncio.timeout(patience_s):
-        document = await asker.whole(prompt, 0, clock)
+        document = await asker.whole(prompt, 0)
     tokens = count_of(document.get("usage"), "prompt_tokens")
     if not tokens:
         return ProbeResult(void=Void.UNMEASURABLE, detail="no usage: the tokens read cannot be counted")
@@ -204,9 +228,9 @@ async def _time_embedding(asker: _Asker, prompt: str, patience_s: float, clock: 
 class _Run:
     """One streamed, timed request."""
 
-    def __init__(self, asker: _Asker, clock: TokenClock, prompt: str, max_tokens: int, max_time_s: float) -> None:
+    def __init__(self, asker: _Asker, prompt: str, max_tokens: int, max_time_s: float) -> None:
         self._asker = asker
-        self._clock = clock
+        self._clock = asker.clock
         self._prompt = prompt
         self._max_tokens = max_tokens
         self._max_time_s = max_time_s
@@ -218,7 +242,7 @@ class _Run:
         """Raises _VoidError, TimeoutError and what aiohttp raises."""
         try:
             async with asyncio.timeout(patience_s):
-                await self._read()
+                await _persistently(self._asker, self._read)
         except TimeoutError:
             silent_s = _now() - (self._stream.last_at or 0.0)
             if self._stream.chunks == 0 or silent_s > patience_s / 2:
@@ -237,17 +261,8 @@ class _Run:
         return self._result(tokens, stream.first_at - self._began, has_nonce=has_nonce)
 
     async def _read(self) -> None:
-        try:
-            await self._read_once()
-        except _RefusedError:
-            if not self._clock.takes_extras:
-                raise
-            self._clock.takes_extras = False
-            await self._read_once()
-
-    async def _read_once(self) -> None:
-        clock, stream = self._clock, self._stream
-        body = self._asker.body(self._prompt, self._max_tokens, is_streamed=True, has_extras=clock.takes_extras)
+        stream = self._stream
+        body = self._asker.body(self._prompt, self._max_tokens, is_streamed=True)
         self._began = _now()
         async with self._asker.post(body) as answer:
             await _check_status(answer)
@@ -282,7 +297,7 @@ class _Run:
 
     async def _calibrate(self, clock: TokenClock) -> None:
         """The stream told no usage: ask the same in one piece, and count that."""
-        document = await self._asker.whole(self._prompt, self._max_tokens, clock)
+        document = await self._asker.whole(self._prompt, self._max_tokens)
         tokens = count_of(document.get("usage"), "completion_tokens")
         if not tokens:
             raise _VoidError(Void.UNMEASURABLE, "no usage, so chunks cannot be told in tokens")
@@ -315,7 +330,7 @@ async def _check_status(answer: aiohttp.ClientResponse) -> None:
     text = f"HTTP {answer.status}: {said(decode(await answer.read()))}"
     if answer.status in _BUSY:
         raise _VoidError(Void.LANE_BUSY, text)
-    if answer.status in _REFUSED_FOR_A_WORD:
+    if answer.status in _REFUSED_AS_ASKED:
         raise _RefusedError(Void.UNMEASURABLE, text)
     raise _VoidError(Void.UNMEASURABLE if answer.status < 500 else Void.FAILED, text)
 

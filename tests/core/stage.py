@@ -1,7 +1,7 @@
 """A stage for one lane: it performs the lane's commands as a well-behaved world would, in time that is only a number.
 
-A test moves time, sends requests and breaks things; the stage keeps what really happened (processes alive, the gate, requests
-in flight) apart from what the lane believes, so that the two can be compared.
+A test moves time, sends requests and breaks things; the stage keeps what really happened (processes alive, the gate,
+requests in flight) apart from what the lane believes, so that the two can be compared.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Stage:
         self.most_alive = 0
         self._wants_idle = False
         self._awaiting_room: set[int] = set()
+        self._unborn: set[int] = set()
         self._timers: dict[TimerName, int] = {}
         self._agenda: list[tuple[float, int, ev.Event]] = []
         self._order = count()
@@ -126,8 +127,9 @@ class Stage:
             case ev.WorkerReady(generation=generation) if generation not in self.alive:
                 return
             case ev.WorkerExited(generation=generation):
-                if generation not in self.alive:
+                if generation not in self.alive | self._unborn:
                     return
+                self._unborn.discard(generation)
                 self._exit(generation)
                 return
             case ev.RoomFound(generation=generation):
@@ -145,7 +147,7 @@ class Stage:
         self.inflight[generation] = 0
         self.tell(ev.WorkerExited(self.at, generation, None if signal else 0, signal))
 
-    def _perform(self, command: cmd.Command) -> None:
+    def _perform(self, command: cmd.Command) -> None:  # noqa: C901, PLR0912 - one case a command
         match command:
             case cmd.AwaitRoom(generation=generation):
                 self._awaiting_room.add(generation)
@@ -199,7 +201,7 @@ class Stage:
     def _stop(self, generation: int) -> None:
         if generation in self._awaiting_room:
             self._awaiting_room.discard(generation)
-            self.alive.add(generation)
+            self._unborn.add(generation)
             self._later(0.0, ev.WorkerExited(self.at, generation))
         elif not self.world.ignores_term:
             self._later(self.world.stop_s, ev.WorkerExited(self.at + self.world.stop_s, generation, 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from supervisor.core import events as ev
@@ -46,7 +48,7 @@ def test_a_lane_starts_measures_its_worker_and_then_opens() -> None:
 
 
 def test_an_aged_worker_is_drained_and_replaced_and_the_record_says_what_it_brought() -> None:
-    stage = serving()
+    stage = serving(replace(QUICK, canary=CanaryTerms(prompt_tokens=(256,))))
     age(stage)
     stage.run(1200.0)
     assert stage.states == [S.SERVING, S.SUSPECT, S.DRAINING, S.STOPPING, S.STARTING, S.WARMING, S.SERVING]

@@ -58,7 +58,7 @@ WAITING = tuple(f"wait {seconds}" for seconds in (0.1, 1, 5, 40, 300, 1800))
 DEEDS = st.sampled_from(PEOPLE + FAULTS + TRAFFIC + WAITING * 2)
 
 
-def deed(stage: Stage, what: str) -> None:
+def deed(stage: Stage, what: str) -> None:  # noqa: C901, PLR0912 - one case a deed
     """Do one thing to the stage."""
     active = stage.lane.body.workers.active
     match what.split():

@@ -1,0 +1,181 @@
+"""The composition root: builds everything, listens, minds the signals, and takes it all down in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import metadata
+from pathlib import Path
+
+import structlog
+import uvloop
+from aiohttp import web
+
+from supervisor import logs
+from supervisor.api.app import build_app
+from supervisor.config import ConfigError, Loaded, load
+from supervisor.errors import FreshlaneError
+from supervisor.history import History
+from supervisor.journal import Journal
+from supervisor.jsontext import encode
+from supervisor.settings import Settings
+from supervisor.shell import ports
+from supervisor.shell.clock import Clock
+from supervisor.shell.device import Device
+from supervisor.shell.eventbus import EventBus
+from supervisor.shell.fleet import Fleet
+from supervisor.shell.host import Host
+from supervisor.shell.ledger import Ledger
+from supervisor.shell.slots import Slots
+from supervisor.shell.surroundings import Surroundings
+from supervisor.shell.tasks import Tasks
+from supervisor.token import ensure_token
+
+log = structlog.get_logger(__name__)
+
+OK, FAILED, BAD_CONFIG, PORT_TAKEN = 0, 1, 2, 69
+HISTORY_FILE = "history.sqlite"
+LISTENER_CLOSE_S = 5.0
+
+
+class PortTakenError(FreshlaneError):
+    """Somebody else listens where we should."""
+
+    def __init__(self, host: str, port: int) -> None:
+        holder = ports.holder_of(port)
+        by = f"pid {holder[0]} ({holder[1]})" if holder else "another process"
+        super().__init__(f"{host}:{port} is taken by {by}; stop it, or set `listen` in lanes.yaml to another port")
+
+
+def run(config_path: Path, under: str | None = None) -> int:
+    """Run the daemon until it is told to stop; the exit code."""
+    try:
+        loaded = load(config_path)
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return BAD_CONFIG
+    settings = loaded.settings
+    secrets = (*settings.keys_of_clients(), *settings.keys_of_admins())
+    with contextlib.closing(logs.configure(settings.log, secrets=secrets)):
+        try:
+            return uvloop.run(Daemon(loaded, config_path).run(under))
+        except PortTakenError as error:
+            log.error("port_taken", error=str(error))
+            return PORT_TAKEN
+        except FreshlaneError as error:
+            log.error("daemon_failed", error=str(error))
+            return FAILED
+
+
+class Daemon:
+    """One life of the daemon."""
+
+    def __init__(self, loaded: Loaded, config_path: Path) -> None:
+        self._loaded = loaded
+        self._config_path = config_path
+        self._tasks = Tasks()
+        self._stop = asyncio.Event()
+        self._stop_now = asyncio.Event()
+
+    async def run(self, under: str | None) -> int:
+        """Come up, serve until a signal, go down."""
+        settings = self._loaded.settings
+        async with self._surroundings(settings) as around:
+            fleet = Fleet(self._loaded, self._config_path, around, version=metadata.version("freshlane"))
+            self._mind_signals(fleet)
+            async with _listening(build_app(fleet, token=ensure_token(settings.state_dir)), settings):
+                await fleet.open()
+                log.info("listening", url=f"http://{settings.listen}", lanes=list(settings.lanes), under=under)
+                await self._stop.wait()
+                await self._go_down(fleet)
+            await fleet.close()
+        return OK
+
+    @asynccontextmanager
+    async def _surroundings(self, settings: Settings) -> AsyncIterator[Surroundings]:
+        """What all lanes share, opened in order and closed in the opposite one."""
+        settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        clock = Clock()
+        ledger = Ledger(settings.state_dir)
+        ledger.claim()
+        async with contextlib.AsyncExitStack() as closing:
+            closing.callback(ledger.release)
+            for survivor in await ledger.reap_survivors():
+                log.warning("survivor", lane=survivor.entry.lane, killed=survivor.killed, left=sorted(survivor.left))
+            journal = Journal(settings.state_dir)
+            for record in await journal.open():
+                log.warning("recycle_aborted", lane=record["lane"], id=record["id"], next=record["next"])
+            closing.push_async_callback(journal.close)
+            history = History(settings.state_dir / HISTORY_FILE, keep_s=settings.history.keep, wall=clock.wall)
+            await history.open()
+            closing.push_async_callback(history.close)
+            host = Host()
+            host.start()
+            closing.callback(host.close)
+            closing.push_async_callback(self._tasks.close)
+            yield Surroundings(
+                settings.state_dir,
+                settings.log,
+                clock,
+                host,
+                Device(),
+                ledger,
+                journal,
+                history,
+                EventBus(),
+                Slots(settings.fleet.max_starting),
+                Slots(settings.fleet.max_recycling),
+            )
+
+    async def _go_down(self, fleet: Fleet) -> None:
+        """Drain and stop the lanes; a second signal makes it cut."""
+        log.info("stopping", grace_s=fleet.settings.fleet.shutdown_timeout)
+        stopping = self._tasks.start(fleet.stop(), "stop the lanes")
+        hurry = self._tasks.start(self._stop_now.wait(), "a second signal")
+        await asyncio.wait({stopping, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            log.warning("stopping_now")
+            await fleet.stop(is_now=True)
+        await stopping
+        fleet.events.close()
+
+    # ---- signals ----
+
+    def _mind_signals(self, fleet: Fleet) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._told_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, lambda: self._tasks.start(_reload(fleet), "reload"))
+        loop.add_signal_handler(signal.SIGUSR1, lambda: log.info("state", dump=encode(fleet.snapshot())))
+
+    def _told_to_stop(self) -> None:
+        if self._stop.is_set():
+            self._stop_now.set()
+        self._stop.set()
+
+
+async def _reload(fleet: Fleet) -> None:
+    try:
+        await fleet.reload()
+    except ConfigError as error:
+        log.error("reload_refused", error=str(error), remedy="nothing was changed; mend the file and reload again")
+
+
+@asynccontextmanager
+async def _listening(app: web.Application, settings: Settings) -> AsyncIterator[None]:
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=LISTENER_CLOSE_S, access_log=None)
+    await runner.setup()
+    try:
+        if ports.is_taken(settings.listen_port, settings.listen_host):
+            raise PortTakenError(settings.listen_host, settings.listen_port)
+        try:
+            await web.TCPSite(runner, settings.listen_host, settings.listen_port, reuse_address=True).start()
+        except OSError as error:
+            raise PortTakenError(settings.listen_host, settings.listen_port) from error
+        yield
+    finally:
+        await runner.cleanup()

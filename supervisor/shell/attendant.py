@@ -1,0 +1,229 @@
+"""Looks after one worker, from the search for room to the end of its process, and reports in events.
+
+It decides nothing: the lane says when to spawn, stop and kill. What it answers with:
+
+    find_room   RoomLacked (each time the reason changes), then RoomFound
+    spawn       WorkerSpawned or SpawnFailed; then WorkerReady; then WorkerMeasured, again and again; WorkerHung
+    stop, kill  WorkerExited, exactly once, also where there was no process yet
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+from supervisor.core import events as ev
+from supervisor.core.workers import stop_patience_s
+from supervisor.settings import LaneSettings
+from supervisor.shell import ports
+from supervisor.shell.attached import AttachedServer, Process, port_of
+from supervisor.shell.canary_desk import CanaryDesk
+from supervisor.shell.gate import Gate
+from supervisor.shell.hang_guard import HangGuard
+from supervisor.shell.launch import Launch, launch_of, served_models
+from supervisor.shell.pace import every
+from supervisor.shell.process import SpawnFailedError, WorkerProcess, WorkerSpec
+from supervisor.shell.surroundings import Surroundings
+from supervisor.shell.survivors import Entry
+from supervisor.shell.tasks import Tasks
+from supervisor.shell.upstream import Upstream
+from supervisor.shell.vital_signs import VitalSigns
+
+ROOM_LOOK_S = 0.25
+READY_LOOK_S = 0.1
+READING_S = 2.0
+TAIL_LINES = 20
+
+
+class Attendant:
+    """One generation of one lane. ``tell`` takes its events; the gate hears at once when the process is gone."""
+
+    def __init__(
+        self,
+        lane: LaneSettings,
+        generation: int,
+        around: Surroundings,
+        *,
+        tell: Callable[[ev.WorkerEvent], None],
+        gate: Gate,
+        canaries: CanaryDesk,
+    ) -> None:
+        self.lane = lane
+        self.generation = generation
+        self.process: Process | None = None
+        self.upstream: Upstream | None = None
+        self.trouble = ""
+        """Why it is not ready yet, for people."""
+        self._around = around
+        self._tell = tell
+        self._gate = gate
+        self._canaries = canaries
+        self._tasks = Tasks()
+        self._room: asyncio.Task[None] | None = None
+        self._life: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    @property
+    def name(self) -> str:
+        """The lane and the generation, for logs and slots."""
+        return f"{self.lane.name}/{self.generation}"
+
+    # ---- what the lane wants ----
+
+    def find_room(self, need_bytes: int) -> None:
+        """Look for memory, the port and a start slot until all are there."""
+        self._room = self._tasks.start(self._find_room(need_bytes), "find room")
+
+    def spawn(self) -> None:
+        """Start the process."""
+        self._life = self._tasks.start(self._live(), "live")
+
+    def stop(self) -> None:
+        """Send the stop signal, or, where no process is there yet, see to it that there will be none for long."""
+        self._is_stopping = True
+        if self.process:
+            self.process.send_stop()
+        elif self._life is None:
+            if self._room:
+                self._room.cancel()
+            self._around.starts.give_back(self.name)
+            self._say(ev.WorkerExited(self._now(), self.generation))
+
+    def kill(self) -> None:
+        """SIGKILL the whole family."""
+        if self.process:
+            self.process.kill()
+
+    async def close(self) -> None:
+        """Let go of everything but the process itself: the tether sees to that."""
+        await self._tasks.close()
+        self._let_go_of_start()
+        if self.upstream:
+            await self.upstream.close()
+        if self.process:
+            await self.process.close()
+
+    # ---- the way there ----
+
+    async def _find_room(self, need_bytes: int) -> None:
+        said = None
+        async for _ in every(ROOM_LOOK_S):
+            lacking = await self._lacking(need_bytes)
+            if lacking is None and self._around.starts.take(self.name):
+                self._say(ev.RoomFound(self._now(), self.generation))
+                return
+            others = ", ".join(self._around.starts.holders)
+            reason = lacking or f"waits until {others} has started (fleet.max_starting)"
+            if reason != said:
+                said = reason
+                self._say(ev.RoomLacked(self._now(), self.generation, reason, is_fleet=lacking is None))
+
+    async def _lacking(self, need_bytes: int) -> str | None:
+        left = self._around.ledger.left_of(self.lane.name)
+        if left:
+            return f"a worker of an earlier daemon still lives (pid {left[0]}); `kill -9 {left[0]}` frees the lane"
+        available = self._around.host.memory_available_bytes()
+        if need_bytes > available:
+            return f"needs {need_bytes / 1e9:.1f} GB of memory and {available / 1e9:.1f} GB are available"
+        if self.lane.port is not None and not self.lane.is_attached and ports.is_taken(self.lane.port):
+            holder = await asyncio.to_thread(ports.holder_of, self.lane.port)
+            by = f"pid {holder[0]} ({holder[1]})" if holder else "another process"
+            return f"port {self.lane.port} is taken by {by}"
+        return None
+
+    async def _live(self) -> None:
+        port = port_of(self.lane.attach) if self.lane.attach else self.lane.port or ports.free_port()
+        launch = launch_of(self.lane, generation=self.generation, port=port, state_dir=self._around.state_dir)
+        self._around.device.load_began(self.lane.name, self.generation)
+        try:
+            process = self.process = await self._spawned(launch)
+        except SpawnFailedError as error:
+            self._let_go_of_start()
+            self._say(ev.SpawnFailed(self._now(), self.generation, str(error)))
+            return
+        self._say(ev.WorkerSpawned(self._now(), self.generation, process.pid, port))
+        if self._is_stopping:
+            process.send_stop()
+        watch = self._tasks.start(self._watch(process, launch), "watch")
+        status = await process.exit
+        watch.cancel()
+        self._gate.worker_died(self.generation)
+        self._let_go_of_start()
+        await process.reap_leftovers()
+        await self._around.ledger.forget_worker(self.lane.name, self.generation)
+        tail = process.output.tail(TAIL_LINES) if process.output else ""
+        self._say(ev.WorkerExited(self._now(), self.generation, status.code, status.signal, tail))
+
+    async def _spawned(self, launch: Launch) -> Process:
+        if self.lane.is_attached:
+            return await AttachedServer.find(self.lane)
+        process = await WorkerProcess.spawn(self._spec(launch))
+        await self._around.ledger.note_worker(Entry.of(process))
+        return process
+
+    def _spec(self, launch: Launch) -> WorkerSpec:
+        lane, state_dir = self.lane, self._around.state_dir
+        cwd = launch.cwd or state_dir / "lanes" / lane.name
+        if launch.cwd is None:
+            cwd.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return WorkerSpec(
+            argv=launch.argv,
+            env=launch.env,
+            cwd=cwd,
+            output_path=state_dir / "logs" / f"{lane.name}.log",
+            output_max_bytes=self._around.log.max_size,
+            output_keep=self._around.log.keep,
+            stop_signal=signal.Signals[f"SIG{lane.stop_signal}"],
+            stop_timeout_s=stop_patience_s(lane.stop_timeout, 0),
+            may_kill=lane.kill == "if_hung",
+            lane=lane.name,
+            generation=self.generation,
+        )
+
+    async def _watch(self, process: Process, launch: Launch) -> None:
+        self.upstream = Upstream(self.generation, launch.url, launch.headers, served_models(self.lane))
+        signs = VitalSigns(
+            self.lane, process, self.upstream, launch.port, self._gate, lambda: self._canaries.prefill_tok_s
+        )
+        async for _ in every(READY_LOOK_S):
+            self.trouble = await signs.what_is_missing(self.lane.start_timeout)
+            if not self.trouble:
+                break
+        self._let_go_of_start()
+        self._say(ev.WorkerReady(self._now(), self.generation))
+        await self._read_on(signs, process)
+
+    async def _read_on(self, signs: VitalSigns, process: Process) -> None:
+        guard = HangGuard(
+            self.lane,
+            signs,
+            self._around.clock,
+            self._around.host,
+            pulse_timeout_s=lambda: self._canaries.timeout_s,
+            hung=lambda evidence: self._say(ev.WorkerHung(self._now(), self.generation, evidence)),
+        )
+        async for _ in every(READING_S):
+            memory_bytes = process.memory_bytes()
+            self._say(
+                ev.WorkerMeasured(
+                    self._now(),
+                    self.generation,
+                    memory_bytes=memory_bytes,
+                    requests=self._gate.requests(self.generation),
+                    generated_tokens=self._gate.generated_tokens(self.generation),
+                    idle_s=self._gate.idle_for(self._now()),
+                )
+            )
+            process.set_patience(stop_patience_s(self.lane.stop_timeout, memory_bytes))
+            await guard.look()
+
+    def _let_go_of_start(self) -> None:
+        self._around.starts.give_back(self.name)
+        self._around.device.load_ended(self.lane.name, self.generation)
+
+    def _say(self, event: ev.WorkerEvent) -> None:
+        self._tell(event)
+
+    def _now(self) -> float:
+        return self._around.clock.now()

@@ -1,0 +1,151 @@
+"""Sends a lane's canaries, one at a time, and makes of each a sample or a void with its reason.
+
+The lane says when; the desk sees to it that nothing else uses the device meanwhile, ends a run the moment a client
+arrives, and does not believe a run during which this daemon itself was not well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import median
+
+from supervisor.core.commands import RunCanary
+from supervisor.core.samples import Sample, Void
+from supervisor.settings import LaneSettings
+from supervisor.shell.gate import Gate
+from supervisor.shell.probe import ProbeResult, TokenClock, run_canary
+from supervisor.shell.surroundings import Surroundings
+from supervisor.shell.tasks import Tasks
+from supervisor.shell.upstream import Upstream
+
+WORST_LOOP_LAG_S = 0.25
+"""A loop that was late by more than this did not see tokens arrive when they did."""
+TIMEOUT_RUNS = 3.0
+SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 30.0
+REMEMBERED_RUNS = 15
+
+
+class CanaryDesk:
+    """One lane's canaries. ``done`` takes each sample."""
+
+    def __init__(
+        self, settings: LaneSettings, gate: Gate, around: Surroundings, tasks: Tasks, done: Callable[[Sample], None]
+    ) -> None:
+        self.settings = settings
+        self._gate = gate
+        self._around = around
+        self._tasks = tasks
+        self._done = done
+        self._running: asyncio.Task[None] | None = None
+        self._void: Void | None = None
+        self._took: deque[float] = deque(maxlen=REMEMBERED_RUNS)
+        self._token_clock = (0, TokenClock())
+        self._prefill: deque[float] = deque(maxlen=REMEMBERED_RUNS)
+
+    def run(self, command: RunCanary, upstream: Upstream, *, worker_age_s: float, worker_requests: int) -> None:
+        """Send one; its sample comes by ``done``, always."""
+        now = self._around.clock.now()
+        blank = Sample(
+            at=now,
+            wall=self._around.clock.wall(),
+            generation=command.generation,
+            prompt_tokens=command.prompt_tokens,
+            purpose=command.purpose,
+            worker_age_s=worker_age_s,
+            worker_requests=worker_requests,
+        )
+        self._void = None
+        self._running = self._tasks.start(self._run(command, upstream, blank), "canary")
+
+    def cancel(self, reason: Void = Void.CANCELLED) -> None:
+        """End the run that is out, if one is: its sample is void for this reason."""
+        if self._running and not self._running.done() and self._void is None:
+            self._void = reason
+            self._running.cancel()
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a run may take: thrice what runs of this lane take, within sane bounds."""
+        if self.settings.canary.timeout is not None:
+            return self.settings.canary.timeout
+        usual = median(self._took) if self._took else LONGEST_TIMEOUT_S
+        return min(max(TIMEOUT_RUNS * usual, SHORTEST_TIMEOUT_S), LONGEST_TIMEOUT_S)
+
+    @property
+    def prefill_tok_s(self) -> float | None:
+        """The lane's measured prefill rate, if a run has shown it."""
+        return median(self._prefill) if self._prefill else None
+
+    async def _run(self, command: RunCanary, upstream: Upstream, blank: Sample) -> None:
+        try:
+            sample = self._obstacle(command, blank) or await self._measured(command, upstream, blank)
+        except asyncio.CancelledError:
+            if self._void is None:
+                raise
+            sample = replace(blank, void=self._void, took_s=self._around.clock.now() - blank.at)
+        self._running = None
+        self._done(replace(sample, at=self._around.clock.now()))
+
+    def _obstacle(self, command: RunCanary, blank: Sample) -> Sample | None:
+        idle_s = self._gate.idle_for(blank.at)
+        if self._gate.inflight() > 0:
+            return replace(blank, void=Void.LANE_BUSY, detail=f"{self._gate.inflight()} requests in flight")
+        if idle_s < command.idle_for_s:
+            return replace(blank, void=Void.LANE_BUSY, detail=f"idle for less than {command.idle_for_s:g} s")
+        busy = self._around.device.busy_with(self.settings.name, command.generation)
+        return replace(blank, void=Void.DEVICE_BUSY, detail=busy) if busy else None
+
+    async def _measured(self, command: RunCanary, upstream: Upstream, blank: Sample) -> Sample:
+        canary = self.settings.canary
+        with self._around.device.canary(self.settings.name, self.cancel):
+            result = await run_canary(
+                upstream.session,
+                upstream.url,
+                model=upstream.served_models[self.settings.name],
+                kind=self.settings.kind,
+                headers=upstream.headers,
+                prompt_tokens=command.prompt_tokens,
+                max_tokens=canary.max_tokens,
+                max_time_s=canary.max_time,
+                timeout_s=self.timeout_s,
+                has_warmup=command.has_warmup,
+                has_nonce=command.has_nonce,
+                token_clock=self._clock_of(command.generation),
+            )
+        return self._believed(blank, result)
+
+    def _clock_of(self, generation: int) -> TokenClock:
+        """What runs of this worker have taught about its streams; only the newest worker's is kept."""
+        if self._token_clock[0] != generation:
+            self._token_clock = (generation, TokenClock())
+        return self._token_clock[1]
+
+    def _believed(self, blank: Sample, result: ProbeResult) -> Sample:
+        sample = replace(
+            blank,
+            decode_tok_s=result.decode_tok_s,
+            void=result.void,
+            detail=result.detail,
+            tokens=result.tokens,
+            measured_prompt_tokens=result.prompt_tokens,
+            cached_tokens=result.cached_tokens,
+            ttft_s=result.ttft_s,
+            took_s=result.took_s,
+            prefill_tok_s=result.prefill_tok_s,
+        )
+        if result.void is None:
+            self._took.append(result.took_s)
+        if result.prefill_tok_s:
+            self._prefill.append(result.prefill_tok_s)
+        host = self._around.host
+        lag_s = host.loop_lag.worst_since(blank.at)
+        if sample.void is None and lag_s > WORST_LOOP_LAG_S:
+            return replace(
+                sample, decode_tok_s=None, void=Void.LOOP_LAG, detail=f"this daemon was late by {lag_s:.2f} s"
+            )
+        if sample.void is None and host.clock_gaps.gap_since(blank.at) > 0:
+            return replace(sample, decode_tok_s=None, void=Void.CLOCK_GAP, detail="the host slept or its clock jumped")
+        return sample

@@ -1,0 +1,39 @@
+"""Tells lanes when the quiet hours of their ``recycle.window`` begin and end.
+
+Looking at the clock on the wall each half minute, where a schedule of edges would have to be right about both nights on
+which the clock is set, and about a host that slept through an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from supervisor.settings import LaneSettings
+from supervisor.shell.clock import Clock
+from supervisor.shell.pace import every
+
+LOOK_S = 30.0
+
+
+class Windowed(Protocol):
+    """A lane with quiet hours, or without."""
+
+    settings: LaneSettings
+
+    def window_changed(self, *, is_open: bool) -> None:
+        """The hours began or ended."""
+
+
+async def watch_quiet_hours(lanes: Callable[[], Iterable[Windowed]], clock: Clock) -> None:
+    """Never ends; tells each lane only what is new to it."""
+    told: dict[int, bool] = {}
+    async for _ in every(LOOK_S):
+        moment = datetime.fromtimestamp(clock.wall(), UTC)
+        for lane in lanes():
+            hours = lane.settings.recycle.quiet_hours
+            is_open = hours is None or hours.holds(moment)
+            if told.get(id(lane), True) != is_open:
+                lane.window_changed(is_open=is_open)
+            told[id(lane)] = is_open

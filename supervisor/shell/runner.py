@@ -1,0 +1,274 @@
+"""The single writer of one lane: events queue up, the lane answers each with commands, and they are performed in order.
+
+Nobody else calls ``Lane.handle``. An error in here fails this lane and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+
+from supervisor.core import events as ev
+from supervisor.core.cadence import Cadence
+from supervisor.core.detector import OnePageJudge
+from supervisor.core.lane import Lane
+from supervisor.core.states import SERVES, LaneState
+from supervisor.core.terms import LaneTerms
+from supervisor.settings import LaneSettings
+from supervisor.shell.chronicle import Chronicle
+from supervisor.shell.fingerprint import fingerprint
+from supervisor.shell.gate import Gate
+from supervisor.shell.performer import Performer
+from supervisor.shell.rotated_file import last_lines
+from supervisor.shell.snapshot import lane_snapshot
+from supervisor.shell.surroundings import Surroundings
+from supervisor.shell.tasks import Tasks
+from supervisor.shell.wishes import What, ask
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+ENDING_S = 60.0
+"""After a fault, how long the workers get to end before the lane takes another event."""
+
+
+class Runner:
+    """One lane with everything it acts through."""
+
+    def __init__(self, settings: LaneSettings, terms: LaneTerms, around: Surroundings) -> None:
+        self.settings = settings
+        self.lane = Lane(settings.name, terms, OnePageJudge.new(terms), Cadence(terms.canary))
+        self.last_record: dict[str, Any] | None = None
+        self.has_served = False
+        """Whether it has served once in this daemon's life."""
+        self._around = around
+        self._tasks = Tasks()
+        self._queue: asyncio.Queue[ev.Event] = asyncio.Queue()
+        self._changed = asyncio.Event()
+        self._chronicle = Chronicle(settings.name, around)
+        self._performer = Performer(
+            settings, around, self._tasks, tell=self.tell, sampled=self._chronicle.sampled, recycled=self._recycled
+        )
+        self._performer.body = self.lane.body
+        self._fingerprint = ""
+        self._kept_baseline: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The lane's name."""
+        return self.settings.name
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """What clients may call it too."""
+        return self.settings.names[1:]
+
+    @property
+    def gate(self) -> Gate:
+        """Where requests of this lane wait and pass."""
+        return self._performer.gate
+
+    @property
+    def kind(self) -> str:
+        """What the worker answers: chat, completions or embeddings."""
+        return self.settings.kind
+
+    def served_model(self, client_name: str) -> str:
+        """The model name that the worker expects for what the client called it."""
+        return self.settings.model_for(client_name)
+
+    # ---- its life ----
+
+    async def open(self) -> None:
+        """Recall what an earlier daemon kept, and begin to take events."""
+        await self._performer.memory.recall(self.lane.body)
+        await self._look_at_fingerprint()
+        self._around.device.join(self.name, self.gate.inflight)
+        self._tasks.start(self._run(), "runner")
+
+    async def close(self) -> None:
+        """Stop taking events and let go of everything; workers that still live are their tethers' to end."""
+        await self._performer.memory.keep(self.lane.body)
+        self._around.recycles.give_back(self.name)
+        self._around.device.leave(self.name)
+        await self._tasks.close()
+        await self._performer.close()
+
+    def tell(self, event: ev.Event) -> None:
+        """Queue an event."""
+        self._queue.put_nowait(event)
+
+    async def until(self, fact: Callable[[], T | None], within_s: float) -> T:
+        """Wait until ``fact`` gives something; looks after each event. Raises TimeoutError."""
+        async with asyncio.timeout(within_s):
+            while (found := fact()) is None:
+                await self._changed.wait()
+        return found
+
+    async def _run(self) -> None:
+        while True:
+            event = await self._queue.get()
+            try:
+                await self._take(event)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with this lane, its siblings go on
+                await self._fail(error)
+            self.has_served = self.has_served or self.lane.state in SERVES
+            self._chronicle.look(self.lane)
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    async def _take(self, event: ev.Event) -> None:
+        await self._before(event)
+        commands = self.lane.handle(event)
+        recycler, papers = self.lane.organs.recycler, self._performer.recycles
+        papers.look(recycler.under_way)
+        for command in commands:
+            await self._performer.perform(command)
+        papers.look(recycler.under_way)
+        await self._after(event)
+
+    async def _before(self, event: ev.Event) -> None:
+        """What the shell notes before the lane hears of it."""
+        match event:
+            case ev.WorkerSpawned():
+                await self._look_at_fingerprint()
+            case ev.WorkerReady():
+                self._performer.recycles.worker_ready()
+            case ev.WorkerExited():
+                self._performer.recycles.worker_gone()
+            case _:
+                pass
+
+    async def _after(self, event: ev.Event) -> None:
+        match event:
+            case ev.WorkerExited() | ev.SpawnFailed():
+                self._performer.part_with(event.generation)
+            case ev.SampleTaken():
+                await self._keep_baseline()
+            case _:
+                pass
+
+    async def _fail(self, error: Exception) -> None:
+        """A fault of this program: the lane ends its workers and waits for a person."""
+        log.error("lane_fault", lane=self.name, error=repr(error), exc_info=error)
+        old, performer = self.lane.body, self._performer
+        performer.timers.disarm_all()
+        performer.canaries.cancel()
+        self.gate.refuse(str(error), None)
+        self._around.recycles.give_back(self.name)
+        for attendant in tuple(performer.attendants.values()):
+            attendant.stop()
+        async with asyncio.timeout(ENDING_S):
+            while performer.attendants:
+                event = await self._queue.get()
+                if isinstance(event, ev.WorkerExited | ev.SpawnFailed):
+                    performer.part_with(event.generation)
+        self.lane = Lane(old.name, old.terms, self.lane.organs.judge, Cadence(old.terms.canary), old.wish)
+        performer.body = self.lane.body
+        self.lane.body.workers.last_generation = old.workers.last_generation
+        self.lane.body.state, self.lane.body.since = LaneState.FAILED, self._around.clock.now()
+        self.lane.body.reason = f"a fault of freshlane: {error}"
+
+    # ---- what it keeps ----
+
+    def _recycled(self, record: dict[str, Any]) -> None:
+        self.last_record = record
+        self._chronicle.recycled(record)
+        self._tasks.start(self._performer.memory.keep(self.lane.body), "keep the lane's memory")
+
+    async def _look_at_fingerprint(self) -> None:
+        """A baseline belongs to a fingerprint: with another one, what was learned does not hold."""
+        now = await asyncio.to_thread(fingerprint, self.settings)
+        if now == self._fingerprint:
+            return
+        self._fingerprint = now
+        self.lane.organs.judge.reset()
+        await self._performer.memory.recall_baseline(self.lane.organs.judge, now)
+        self._kept_baseline = self.lane.organs.judge.to_json()
+
+    async def _keep_baseline(self) -> None:
+        baseline = self.lane.organs.judge.to_json()
+        if baseline != self._kept_baseline:
+            self._kept_baseline = baseline
+            await self._performer.memory.keep_baseline(self.lane.organs.judge, self._fingerprint)
+
+    # ---- what others read and ask ----
+
+    def snapshot(self) -> dict[str, Any]:
+        """The lane as the API shows it."""
+        totals = {
+            **asdict(self.gate.totals),
+            **self._performer.recycles.totals.to_json(),
+            "canaries": dict(self._chronicle.samples),
+        }
+        body = self.lane.body
+        starting = body.workers.active and self._performer.attendants.get(body.workers.active.generation)
+        trouble = starting.trouble if starting and body.state is LaneState.STARTING else ""
+        return lane_snapshot(self.settings, self.lane, self.gate, self._around.clock, totals=totals, trouble=trouble)
+
+    async def ask(self, what: What, reason: str = "", *, now: bool = False, wait: bool = False) -> dict[str, Any]:
+        """What a person wants; see ``wishes.ask`` for what it raises."""
+        return await ask(self, what, self._around.clock.now(), reason, now=now, wait=wait)
+
+    def change(self, settings: LaneSettings, terms: LaneTerms, *, needs_worker: bool) -> None:
+        """A reload: new settings, which only a new worker can take up if ``needs_worker``."""
+        self.settings = settings
+        self._performer.take(settings)
+        self.tell(ev.TermsChanged(self._around.clock.now(), terms, needs_worker))
+
+    def window_changed(self, *, is_open: bool) -> None:
+        """The quiet hours began or ended."""
+        self.tell(ev.WindowChanged(self._around.clock.now(), is_open))
+
+    @property
+    def is_without_worker(self) -> bool:
+        """Whether no process of this lane is left."""
+        return not self._performer.attendants
+
+    @property
+    def stop_patience_s(self) -> float:
+        """How long its worker may take to end once it was told to."""
+        worker = self.lane.body.workers.active
+        return worker.stop_patience_s(self.lane.body.terms.stop_timeout_s) if worker else 0.0
+
+    def baseline(self) -> dict[str, Any]:
+        """What fresh means for this lane."""
+        return {
+            "lane": self.name,
+            "fingerprint": self._fingerprint,
+            **self.lane.organs.judge.baseline_summary(),
+        }
+
+    async def reset_baseline(self) -> dict[str, Any]:
+        """Forget what fresh means; it is learned anew from the next fresh worker."""
+        self.lane.organs.judge.reset()
+        self._kept_baseline = self.lane.organs.judge.to_json()
+        await self._around.history.forget_baselines(self.name)
+        return self.baseline()
+
+    @property
+    def output_path(self) -> Path:
+        """Where the workers' output is kept."""
+        return self._around.state_dir / "logs" / f"{self.name}.log"
+
+    async def output_tail(self, lines: int) -> str:
+        """The last lines that a worker of this lane wrote."""
+        return await asyncio.to_thread(last_lines, self.output_path, lines) or ""
+
+    async def follow_output(self) -> AsyncIterator[bytes]:
+        """What workers write from now on, of this generation and of those to come."""
+        while True:
+            process = await self.until(self._newest_process, float("inf"))
+            async for chunk in process.output.follow():
+                yield chunk
+
+    def _newest_process(self) -> Any:
+        attendants = self._performer.attendants
+        newest = attendants[max(attendants)].process if attendants else None
+        return newest if newest and not newest.exit.done() else None

@@ -1,0 +1,33 @@
+"""What all lanes of a daemon share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from supervisor.history import History
+from supervisor.journal import Journal
+from supervisor.settings import LogSettings
+from supervisor.shell.clock import Clock
+from supervisor.shell.device import Device
+from supervisor.shell.eventbus import EventBus
+from supervisor.shell.host import Host
+from supervisor.shell.ledger import Ledger
+from supervisor.shell.slots import Slots
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Built once by the daemon; a lane uses it and never closes it."""
+
+    state_dir: Path
+    log: LogSettings
+    clock: Clock
+    host: Host
+    device: Device
+    ledger: Ledger
+    journal: Journal
+    history: History
+    events: EventBus
+    starts: Slots
+    recycles: Slots
