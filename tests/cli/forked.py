@@ -36,12 +36,13 @@ async def run_command(arguments: tuple[str, ...], environment: dict[str, str], f
     process = _processes.Process(target=_be_freshlane, args=(arguments, environment, folder, out, err))
     process.start()
     await asyncio.to_thread(process.join, DEADLINE_S)
-    if process.exitcode is None:
+    code = process.exitcode
+    if code is None:
         process.kill()
         process.join()
-    code = process.exitcode
     process.close()
-    assert code in range(256), f"ended by a signal or by the deadline: {code}"
+    assert code is not None, "past its deadline"
+    assert code >= 0, f"ended by signal {-code}"
     return Ended(code, out.read_text(), err.read_text())
 
 
