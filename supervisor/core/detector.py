@@ -182,7 +182,8 @@ class OnePageJudge:
         size, fresh = sample.prompt_tokens, self._baseline.fresh_tok_s(sample.prompt_tokens)
         if self._is_fresh(sample) and self._baseline.lacks(size):
             return min(self._baseline.lacks(size), BURST_RUNS)
-        if fresh is None or life.status is Status.DEGRADED:
+        is_settled = life.status is Status.DEGRADED or (life.status is Status.UNKNOWN and len(life.rates) >= RECENT)
+        if fresh is None or is_settled:
             return 0
         recent = list(life.rates)[-RECENT:]
         is_strange = recent[-1] < STRANGE * fresh or _hits(recent, self._limit(size) * fresh) >= RECENT_HITS

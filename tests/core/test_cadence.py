@@ -35,13 +35,12 @@ def test_every_size_takes_its_turn_and_the_smallest_most_often() -> None:
     sizes = [size for size, _ in plans]
     assert sizes.count(256) == 40
     assert sizes.count(3072) == sizes.count(8192) == 10
-    assert sizes[0] != 256, "a new worker is fresh only once: the large sizes begin"
+    assert sizes[1] != 256, "a new worker is fresh only once: the large sizes come early"
 
 
 def test_every_twelfth_run_has_a_nonce() -> None:
     plans, _ = follow(Cadence(TERMS), 0.0, 36)
-    assert [turn for turn, (_, has_nonce) in enumerate(plans) if has_nonce] == [12, 24]
-    assert plans[12][0] == 3072, "prefill is measured where there is something to read"
+    assert [turn for turn, (_, has_nonce) in enumerate(plans) if has_nonce] == [0, 12, 24]
 
 
 def test_runs_come_as_often_as_wanted_but_never_cost_more_than_their_budget() -> None:
@@ -68,24 +67,27 @@ def test_under_suspicion_the_size_in_doubt_comes_sooner() -> None:
     cadence.heed(SUSPECT)
     assert cadence.due_in(0.0) == pytest.approx(90.0)
     assert cadence.plan(0.0) == (3072, False)
+    cadence.heed(replace(SUSPECT, wants_size=256))
+    assert cadence.plan(0.0) == (256, False)
     cadence.heed(HEALTHY)
     assert cadence.due_in(0.0) == 300.0
-    assert cadence.plan(0.0)[0] == 256
+    assert cadence.plan(0.0)[0] == 3072, "its turn, by the timetable"
 
 
 def test_a_burst_takes_no_turn_and_is_not_charged_twice() -> None:
     cadence = Cadence(TERMS)
-    cadence.took(sample(0.0, 3072, took_s=1.0))
+    cadence.took(sample(0.0, took_s=1.0))
     for at in range(4):
-        cadence.took(sample(float(at), 3072, took_s=50.0, purpose=Purpose.BURST))
-    assert cadence.plan(3.0)[0] == 256
+        cadence.took(sample(float(at), took_s=50.0, purpose=Purpose.BURST))
+    assert cadence.plan(3.0)[0] == 3072
     assert cadence.due_in(3.0) == 300.0
 
 
 def test_a_void_run_takes_no_turn() -> None:
     cadence = Cadence(TERMS)
-    cadence.took(sample(0.0, 3072, void=Void.CLIENT_ARRIVED))
-    assert cadence.plan(0.0)[0] == 3072
+    cadence.took(sample(0.0))
+    cadence.took(sample(300.0, 3072, void=Void.CLIENT_ARRIVED))
+    assert cadence.plan(300.0)[0] == 3072
 
 
 def test_a_size_that_the_worker_refuses_is_not_asked_again() -> None:
@@ -104,7 +106,35 @@ def test_a_size_that_takes_long_to_read_comes_rarely() -> None:
         cadence.took(sample(at, size, ttft_s=3.0 if size == 3072 else 0.1))
         if size == 3072:
             turns.append(turn)
-    assert turns == [0, 12, 24, 36]
+    assert turns == [1, 13, 25, 37]
+
+
+def test_a_size_that_would_take_long_by_the_measured_prefill_rate_does_not_begin() -> None:
+    cadence = Cadence(TERMS)
+    cadence.took(sample(0.0, ttft_s=2.5, prefill_tok_s=100.0))
+    assert cadence.plan(1.0)[0] == 256
+
+
+def test_a_disturbed_run_is_tried_again_soon_but_what_it_wasted_is_paid_for() -> None:
+    cadence = Cadence(TERMS)
+    cadence.took(sample(0.0))
+    cadence.took(sample(300.0, void=Void.LANE_BUSY, took_s=0.0))
+    assert cadence.retry_in(300.0) == TERMS.idle_for_s
+    cadence.took(sample(305.0, void=Void.CLIENT_ARRIVED, took_s=1.0))
+    assert cadence.retry_in(305.0) == pytest.approx(50.0)
+
+
+def test_a_failure_is_looked_into_at_once() -> None:
+    cadence = Cadence(TERMS)
+    cadence.took(sample(300.0, void=Void.TIMED_OUT, took_s=15.0))
+    assert cadence.retry_in(300.0) == TERMS.idle_for_s
+
+
+@pytest.mark.parametrize("void", [Void.UNMEASURABLE, Void.TOO_FEW_TOKENS, Void.NO_TOKENS])
+def test_a_run_that_would_bring_no_more_waits_its_time(void: Void) -> None:
+    cadence = Cadence(TERMS)
+    cadence.took(sample(0.0, void=void, took_s=5.0))
+    assert cadence.retry_in(0.0) == pytest.approx(500.0)
 
 
 # ---- a lane that is never idle ----

@@ -122,6 +122,29 @@ def test_a_lane_that_is_slow_only_at_long_prompts_is_named_by_its_size() -> None
     assert verdict.baseline_tok_s == pytest.approx(60, rel=0.1)
 
 
+def test_a_worker_that_was_never_fast_at_long_prompts_has_not_aged_there() -> None:
+    judge = learned()
+    for _ in range(30):
+        judge.observe(sample(60.0))
+        verdict = judge.observe(sample(20.0, size=3072))
+    assert (verdict.status, verdict.wants_runs) == (Status.HEALTHY, 0)
+
+
+def test_while_a_long_prompt_is_in_doubt_the_smallest_is_run_in_turn_and_convicts_first() -> None:
+    judge = learned()
+    for size in (256, 3072):
+        judge.observe(sample(60.0, size=size))
+    sizes = []
+    verdict = judge.observe(sample(20.0, size=3072))
+    while verdict.status is not Status.DEGRADED:
+        purpose = Purpose.BURST if verdict.wants_runs else Purpose.ROUTINE
+        sizes.append(verdict.wants_size or 3072)
+        verdict = judge.observe(sample(20.0, size=sizes[-1], purpose=purpose))
+    assert sizes == [3072] * 4 + [256] * 10
+    assert verdict.decode_tok_s == 20.0
+    assert "at 256 prompt tokens" in verdict.reason
+
+
 def test_an_empty_burst_budget_does_not_blind_it() -> None:
     judge = learned()
     judge.terms = replace(judge.terms, canary=CanaryTerms(burst_budget=1e-9))
@@ -231,8 +254,8 @@ def test_a_recycle_is_measured_against_the_old_worker_and_the_baseline(
 def test_a_worker_that_was_slow_at_long_prompts_is_compared_by_ratios(after: float, cure: str) -> None:
     judge = learned()
     judge.restore({"spawns": {"256": [[60.0] * 8] * 4, "3072": [[30.0] * 8] * 4}})
-    for _ in range(8):
-        judge.observe(sample(10.0, size=3072))
+    for rate in (30.0, *[10.0] * 8):
+        judge.observe(sample(rate, size=3072))
     assert judge.verdict.status is Status.DEGRADED
     judge.worker_replaced(2)
     assert judge.compare([10.0] * 8, [after] * 5) == cure
