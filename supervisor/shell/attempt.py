@@ -156,7 +156,10 @@ class Attempt:
     async def _read(self) -> bytes:
         """What has come; empty at the end."""
         try:
-            async with asyncio.timeout(AFTER_LAST_EVENT_S if self._is_complete else None):
+            if self._is_complete:
+                async with asyncio.timeout(AFTER_LAST_EVENT_S):
+                    chunk = await self._answered.content.readany()
+            else:
                 chunk = await self._answered.content.readany()
         except (aiohttp.ClientError, OSError) as error:
             if not self._is_complete:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 KEPT_GENERATIONS = 16
@@ -48,10 +49,29 @@ class Counts:
             self._forget_old()
         return count
 
-    @property
     def inflight(self) -> int:
         """Requests in flight on all workers."""
         return sum(count.inflight for count in self._of.values())
+
+    def admitted(self, generation: int, *, is_first: bool) -> None:
+        """A request is sent to this worker, for the first time or again."""
+        count = self.of(generation)
+        count.inflight += 1
+        count.requests += 1
+        count.progress_at = time.monotonic()
+        self.totals.requests += is_first
+        self.totals.replayed += not is_first
+
+    def ended(self, generation: int) -> None:
+        """A request is no longer in flight on this worker."""
+        self.of(generation).inflight -= 1
+
+    def progressed(self, generation: int, tokens: int) -> None:
+        """Bytes came from this worker, and with them so many tokens."""
+        count = self.of(generation)
+        count.progress_at = time.monotonic()
+        count.generated_tokens += tokens
+        self.totals.generated_tokens += tokens
 
     def _forget_old(self) -> None:
         ended = [generation for generation, count in self._of.items() if not count.inflight]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from bisect import insort
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from supervisor.shell.counts import Counts, Totals
 from supervisor.shell.refusal import RefusedError
 from supervisor.shell.ticket import Ticket
 from supervisor.shell.upstream import Upstream
+from supervisor.shell.waiting import WaitingRoom
 
 LOSS_GRACE_S = 2.0
 """After a connection breaks it takes a moment until the worker's exit is known."""
@@ -74,7 +74,7 @@ class Gate:
         """Monotonic seconds; None unless the gate is open, nothing is in flight and nobody waits."""
         self._retry_after_s: float | None = None
         self._upstream: Upstream | None = None
-        self._queue: list[Ticket] = []
+        self._waiting = WaitingRoom()
         self._inflight: dict[Ticket, int] = {}
         self._owed: set[int] = set()
         self._wants_idle = False
@@ -87,7 +87,7 @@ class Gate:
     @property
     def queued(self) -> int:
         """Requests that wait."""
-        return len(self._queue)
+        return len(self._waiting)
 
     @property
     def totals(self) -> Totals:
@@ -96,7 +96,7 @@ class Gate:
 
     def inflight(self, generation: int | None = None) -> int:
         """Requests in flight: on one worker, or on all."""
-        return self._counts.inflight if generation is None else self._counts.of(generation).inflight
+        return self._counts.inflight() if generation is None else self._counts.of(generation).inflight
 
     def requests(self, generation: int) -> int:
         """Requests that were sent to this worker."""
@@ -133,9 +133,9 @@ class Gate:
         """Let requests wait; ``on_emptied`` follows, at once or when the last one in flight has ended."""
         self.mode, self.reason = Mode.HELD, reason
         self._turn_away()
-        for ticket in self._queue:
+        for ticket in self._waiting:
             self._count_held(ticket)
-        if self._queue:
+        if self._waiting:
             self._outbox.append(self.on_held)
         self._settle()
 
@@ -143,7 +143,7 @@ class Gate:
         """Refuse requests, those that wait too; without ``retry_after_s`` nobody is told to come again."""
         self.mode, self.reason, self._retry_after_s = Mode.REFUSING, reason, retry_after_s
         self._turn_away()
-        for ticket in tuple(self._queue):
+        for ticket in self._waiting:
             self._drop(ticket, refusals.is_closed(reason, retry_after_s))
         self._settle()
 
@@ -174,8 +174,7 @@ class Gate:
         for ticket in self._of(generation):
             self._count_death(ticket, generation)
             asyncio.get_running_loop().call_later(DEATH_GRACE_S, self._end_dead, ticket, generation)
-        for ticket in [waiting for waiting in self._queue if waiting.avoids == generation]:
-            ticket.forget_timer()
+        for ticket in [waiting for waiting in self._waiting if waiting.avoids == generation]:
             self._count_death(ticket, generation)
             self._wait(ticket)
         self._settle()
@@ -188,11 +187,11 @@ class Gate:
             raise refusals.is_closed(self.reason, self._retry_after_s)
         self._last_number += 1
         ticket = Ticket(self._last_number, request_id, body_bytes)
-        if self._has_room and self._upstream and not self._can_go(self._upstream.generation):
+        if self._has_room and self._upstream and not self._waiting.can_go(self._upstream.generation):
             self._admit(ticket, self._upstream)
-        elif len(self._queue) >= self.terms.max_queue:
+        elif len(self._waiting) >= self.terms.max_queue:
             self.totals.failed += 1
-            raise refusals.queue_is_full(len(self._queue), RETRY_AFTER_S)
+            raise refusals.queue_is_full(len(self._waiting), RETRY_AFTER_S)
         else:
             self._wait(ticket)
         self._settle()
@@ -217,10 +216,8 @@ class Gate:
         """A request is over, however it ended. Leaving twice is leaving once."""
         self.totals.failed += is_failed
         self.totals.cut += is_cut
-        if ticket in self._queue:
-            self._queue.remove(ticket)
-            ticket.forget_timer()
-        elif ticket in self._inflight:
+        self._waiting.remove(ticket)
+        if ticket in self._inflight:
             self._end_flight(ticket)
         self._settle()
 
@@ -228,10 +225,7 @@ class Gate:
         """Bytes came from its worker, and with them so many tokens; a count that proved too high comes off again."""
         if ticket.upstream is None:
             return
-        count = self._counts.of(ticket.upstream.generation)
-        count.progress_at = time.monotonic()
-        count.generated_tokens += tokens
-        self.totals.generated_tokens += tokens
+        self._counts.progressed(ticket.upstream.generation, tokens)
         ticket.tokens += tokens
 
     # ---- inside ----
@@ -245,17 +239,12 @@ class Gate:
     def _of(self, generation: int) -> list[Ticket]:
         return [ticket for ticket, worker in self._inflight.items() if worker == generation]
 
-    def _can_go(self, generation: int) -> list[Ticket]:
-        return [ticket for ticket in self._queue if ticket.avoids != generation and ticket.sends < 2]
-
     def _turn_away(self) -> None:
         if self._upstream:
             self._owed.add(self._upstream.generation)
 
     def _wait(self, ticket: Ticket, end_doubt: Callable[[Ticket], None] | None = None) -> None:
         """Into the queue, by order of arrival, for at most ``hold.timeout``, or until its doubt ends."""
-        if ticket not in self._queue:
-            insort(self._queue, ticket, key=lambda waiting: waiting.number)
         refusal = self._poison(ticket)
         if refusal is None and self.mode is Mode.REFUSING:
             refusal = refusals.is_closed(self.reason, self._retry_after_s)
@@ -268,7 +257,7 @@ class Gate:
             self._count_held(ticket)
             self._outbox.append(self.on_held)
         due_s, end = (LOSS_GRACE_S, end_doubt) if end_doubt else (self.terms.hold_timeout_s, self._end_hold)
-        ticket.timer = asyncio.get_running_loop().call_later(due_s, end, ticket)
+        self._waiting.add(ticket, due_s, end)
 
     @staticmethod
     def _poison(ticket: Ticket) -> RefusedError | None:
@@ -281,25 +270,18 @@ class Gate:
         ticket.is_held = True
 
     def _admit(self, ticket: Ticket, upstream: Upstream) -> None:
+        self._waiting.remove(ticket)
         ticket.admit(upstream)
         self._inflight[ticket] = upstream.generation
-        count = self._counts.of(upstream.generation)
-        count.inflight += 1
-        count.requests += 1
-        count.progress_at = time.monotonic()
-        if ticket.sends == 1:
-            self.totals.requests += 1
-        else:
-            self.totals.replayed += 1
+        self._counts.admitted(upstream.generation, is_first=ticket.sends == 1)
         self._outbox.append(self.on_admitted)
 
     def _end_flight(self, ticket: Ticket) -> None:
-        self._counts.of(self._inflight.pop(ticket)).inflight -= 1
+        self._counts.ended(self._inflight.pop(ticket))
 
     def _drop(self, ticket: Ticket, refusal: RefusedError) -> None:
-        self._queue.remove(ticket)
         self.totals.failed += 1
-        ticket.refuse(refusal)
+        self._waiting.refuse(ticket, refusal)
 
     def _end_hold(self, ticket: Ticket) -> None:
         reason = "all its slots are taken" if self.mode is Mode.OPEN else self.reason
@@ -327,10 +309,9 @@ class Gate:
     def _settle(self) -> None:
         """Admit who can go, notice what has come true, and then tell it."""
         if self._upstream and self.mode is Mode.OPEN:
-            for ticket in self._can_go(self._upstream.generation):
+            for ticket in self._waiting.can_go(self._upstream.generation):
                 if not self._has_room:
                     break
-                self._queue.remove(ticket)
                 self._admit(ticket, self._upstream)
         for generation in [owed for owed in self._owed if not self._counts.of(owed).inflight]:
             self._owed.discard(generation)
@@ -340,7 +321,7 @@ class Gate:
             self._outbox.popleft()()
 
     def _notice_idleness(self) -> None:
-        is_idle = self.mode is Mode.OPEN and not self._inflight and not self._queue
+        is_idle = self.mode is Mode.OPEN and not self._inflight and not self._waiting
         if not is_idle:
             self.idle_since = None
         elif self.idle_since is None:

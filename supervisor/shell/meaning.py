@@ -58,7 +58,7 @@ def facts_of(event: bytes) -> EventFacts:
     if data == b"[DONE]":
         return _DONE
     try:
-        content = json.loads(data)
+        content = json.loads(data.decode())
     except ValueError:
         return _UNKNOWN
     if not isinstance(content, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
+import structlog
 from aiohttp import web
 
 from supervisor.shell import refusal as refusals
@@ -14,6 +15,8 @@ from supervisor.shell.front import Call, LaneFront
 from supervisor.shell.gate import Gate, Mode
 from supervisor.shell.refusal import RefusedError
 from supervisor.shell.ticket import InterruptedAnswerError, Ticket
+
+log = structlog.get_logger(__name__)
 
 
 async def forward(request: web.Request, lane: LaneFront, call: Call) -> web.StreamResponse:
@@ -47,6 +50,12 @@ class _Forwarding:
             return await self._client.refuse(refusal)
         except ConnectionError:  # the client has left
             return self._client.abandoned()
+        except Exception:
+            self._is_failed = True
+            if not self._client.has_begun:
+                raise
+            log.exception("answer_failed", request_id=self._call.request_id)
+            return await self._client.refuse(refusals.broken_off("freshlane met an error of its own"))
         finally:
             self._gate.leave(self._ticket, is_failed=self._is_failed, is_cut=self._is_cut)
 

@@ -62,7 +62,8 @@ class Ticket:
 
         Raises RefusedError if the gate refuses it.
         """
-        await asyncio.wait((self._waiter,), timeout=within_s)
+        if not self._waiter.done():
+            await asyncio.wait((self._waiter,), timeout=within_s)
         if not self._waiter.done():
             return False
         self._waiter.result()
