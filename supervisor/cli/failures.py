@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -12,7 +13,7 @@ from tempfile import NamedTemporaryFile
 
 from rich.text import Text
 
-from supervisor.cli.exits import CommandError, Exit
+from supervisor.cli.exits import Exit
 from supervisor.cli.terminal import err
 from supervisor.errors import FreshlaneError
 
@@ -27,22 +28,45 @@ def show_tracebacks(is_wanted: bool) -> None:
 def told(verb: Callable[[], object]) -> int:
     """Run ``verb``; tell a person of what went wrong and return the exit code."""
     try:
-        verb()
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else Exit.DONE if leaving.code is None else Exit.FAILED
-    except KeyboardInterrupt:
-        return Exit.INTERRUPTED
+        _bear_any_encoding()
+        return _exit_code_of(verb)
     except BrokenPipeError:
-        # The reader has left (`| head`). Keep the interpreter from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.FAILED
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        complain(str(error) or type(error).__name__)
     except FreshlaneError as error:
         complain(str(error))
-        return error.exit_code if isinstance(error, CommandError) else getattr(error, "exit_code", Exit.FAILED)
+        return int(getattr(error, "exit_code", Exit.FAILED))
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost boundary: nothing may end in a traceback
         _complain_of_a_bug(error)
-        return Exit.FAILED
-    return Exit.DONE
+    return Exit.FAILED
+
+
+def _exit_code_of(verb: Callable[[], object]) -> int:
+    code: object = None
+    try:
+        verb()
+    except SystemExit as leaving:
+        code = leaving.code
+    sys.stdout.flush()  # here, so that a full disk or a reader that left is told of as any other failure
+    if code is None:
+        return Exit.DONE
+    return code if isinstance(code, int) else Exit.FAILED
+
+
+def _bear_any_encoding() -> None:
+    """Where a terminal or pipe cannot take an arrow, it gets a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """What could not be written would be tried again at exit, and complained about."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(text: str) -> None:

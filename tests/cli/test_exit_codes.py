@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import Run
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, at_url, start_command
 from tests.cli.stand_in import StandIn
 
 
@@ -71,3 +77,29 @@ async def test_an_unexpected_error_is_one_line_and_keeps_its_details(freshlane: 
     assert len(ended.err.splitlines()) == 1
     assert ended.err.startswith("freshlane has a bug: AttributeError: ")
     assert "details are in " in ended.err
+
+
+async def test_a_disk_that_is_full_is_a_failure_told_in_a_line(environment: dict[str, str], tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full here")
+    with full.open("wb") as stdout:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "supervisor", "version"),
+            env=environment,
+            cwd=tmp_path,
+            stdout=stdout,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, err) == (1, b"[Errno 28] No space left on device\n")
+
+
+async def test_a_terminal_without_unicode_gets_question_marks(
+    environment: dict[str, str], tmp_path: Path, stand_in: StandIn
+) -> None:
+    environment |= {**at_url(stand_in.url), "PYTHONIOENCODING": "ascii"}
+    process = await start_command("log", "qwen", environment=environment, folder=tmp_path)
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, err) == (0, b"")
+    assert b"8.42 ? 27.1 tok/s" in out
