@@ -12,36 +12,27 @@ A burst adds at most four runs to a probe, so that no single bad moment of the h
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
 from supervisor.core.baseline import Baseline
+from supervisor.core.bursts import Bursts
 from supervisor.core.judge import Cure
 from supervisor.core.ranks import median_interval, sign_test
 from supervisor.core.samples import NO_VERDICT, Purpose, Sample, Status, Verdict
 from supervisor.core.terms import LaneTerms
-
-WINDOW = 16
-MILD_HITS = 14
-SEVERE_WINDOW = 8
-SEVERE_HITS = 7
-
-RECENT = 5
-"""Runs whose median makes or lifts a suspicion."""
-RECENT_HITS = 4
+from supervisor.core.window import RECENT, Window, hits
 
 STRANGE = 1 / 1.5
 """A single run below this ratio asks for a burst."""
 
 BURST_RUNS = RECENT - 1
+"""With the run that asked for them they make up the recent ones."""
+
 NOTICEABLE = 1.12
 """A new worker not faster than the old one by this factor has cured nothing."""
-
-BURST_SAVINGS_S = 3600.0
-"""A lane that needed no bursts has saved up the burst budget of this long."""
 
 ERRORS_ALLOWED = 2.0
 ERRORS_ALLOWED_PROVISIONAL = 3.0
@@ -52,15 +43,6 @@ _IN_DOUBT = (Status.DEGRADED, Status.SUSPECT)
 _STANDING = (*_IN_DOUBT, Status.HEALTHY, Status.UNKNOWN)
 
 
-@dataclass
-class Life:
-    """One worker at one prompt size."""
-
-    rates: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
-    status: Status = Status.UNKNOWN
-    best_tok_s: float = 0.0
-
-
 class OnePageJudge:
     """See above. Implements ``judge.Judge``."""
 
@@ -68,11 +50,8 @@ class OnePageJudge:
         self.terms = terms
         self._baseline = baseline
         self._verdict = NO_VERDICT
-        self._lives: dict[int, Life] = {}
-        self._burst_left = 0
-        self._burst_size: int | None = None
-        self._savings_s = terms.canary.burst_budget * BURST_SAVINGS_S
-        self._saved_at: float | None = None
+        self._windows: dict[int, Window] = {}
+        self._bursts = Bursts(terms.canary.burst_budget)
         self._convicted_size: int | None = None
 
     @classmethod
@@ -111,83 +90,55 @@ class OnePageJudge:
     def worker_replaced(self, generation: int) -> None:
         """Judge another worker, by its own runs."""
         self._baseline.spawned()
-        self._lives = {}
-        self._burst_left = 0
+        self._windows = {}
+        self._bursts.stop()
         self._verdict = Verdict(Status.UNKNOWN, f"generation {generation} is not measured yet")
 
     def observe(self, sample: Sample) -> Verdict:
         """Take one run in; a void one changes nothing."""
         if not sample.is_clean or sample.decode_tok_s is None:
             return self._verdict
-        self._pay(sample)
+        has_burst_ended = self._bursts.took(sample, self.terms.canary.burst_budget)
         self._baseline.add(sample, self.terms.baseline)
-        life = self._lives.setdefault(sample.prompt_tokens, Life())
-        life.rates.append(sample.decode_tok_s)
-        life.best_tok_s = max(life.best_tok_s, sample.decode_tok_s)
-        has_burst_ended = self._count_down(sample)
-        if not self._burst_left:
-            self._judge(sample.prompt_tokens, life, may_suspect=has_burst_ended or self._savings_s <= 0)
+        window = self._windows.setdefault(sample.prompt_tokens, Window())
+        window.add(sample.decode_tok_s)
+        if not self._bursts.left:
+            may_suspect = has_burst_ended or not self._bursts.can_afford
+            window.status = self._status(sample.prompt_tokens, window, may_suspect=may_suspect)
         if sample.purpose in (Purpose.ROUTINE, Purpose.ASKED):
-            self._burst_left = self._burst_wanted(sample, life) if self._savings_s > 0 else 0
-            self._burst_size = sample.prompt_tokens
+            self._bursts.ask(sample.prompt_tokens, self._burst_wanted(sample, window))
         self._verdict = self._say(sample)
         return self._verdict
 
-    def _pay(self, sample: Sample) -> None:
-        """Bursts are paid from a share of lane time, saved up for an hour at most."""
-        share = self.terms.canary.burst_budget
-        passed = 0.0 if self._saved_at is None else max(sample.at - self._saved_at, 0.0)
-        self._saved_at = sample.at
-        self._savings_s = min(self._savings_s + share * passed, share * BURST_SAVINGS_S)
-        if sample.purpose is Purpose.BURST:
-            self._savings_s -= sample.took_s
-
-    def _count_down(self, sample: Sample) -> bool:
-        """Whether this run was the last of a burst."""
-        if sample.purpose is not Purpose.BURST or sample.prompt_tokens != self._burst_size:
-            self._burst_left = 0
-            return False
-        self._burst_left = max(self._burst_left - 1, 0)
-        return self._burst_left == 0
-
-    def _judge(self, size: int, life: Life, *, may_suspect: bool) -> None:
-        fresh, recent = self._baseline.fresh_tok_s(size), list(life.rates)[-RECENT:]
+    def _status(self, size: int, window: Window, *, may_suspect: bool) -> Status:
+        fresh = self._baseline.fresh_tok_s(size)
         if fresh is None:
-            life.status = Status.UNKNOWN
-            return
-        limit, middle = self._limit(size) * fresh, median(recent)
-        if size != self.smallest and life.best_tok_s < limit:
-            life.status = (
-                Status.UNKNOWN
-            )  # never fast at this size: it has not aged, and a new one was not verified at it
-        elif self._is_convicted(size, life.rates, fresh):
-            life.status = Status.DEGRADED
-        elif life.status is Status.UNKNOWN or (len(recent) == RECENT and middle >= (fresh + limit) / 2):
-            life.status = Status.HEALTHY
-        elif may_suspect and len(recent) == RECENT and middle < limit and life.status is Status.HEALTHY:
-            life.status = Status.SUSPECT
+            return Status.UNKNOWN
+        limit = self._limit(size) * fresh
+        if size != self.smallest and window.best_tok_s < limit:
+            return Status.UNKNOWN  # never fast at this size: it has not aged, and a new worker is not verified at it
+        if window.is_severe(self.terms.degraded.severe * fresh) or window.is_mild(limit):
+            return Status.DEGRADED
+        is_well = window.has_recent and window.recent_tok_s >= (fresh + limit) / 2
+        if is_well or window.status is Status.UNKNOWN:
+            return Status.HEALTHY
+        is_slow = window.has_recent and window.recent_tok_s < limit
+        return Status.SUSPECT if is_slow and may_suspect and window.status is Status.HEALTHY else window.status
 
     def _limit(self, size: int) -> float:
         """The ratio under which a run counts against the worker."""
         allowed = ERRORS_ALLOWED if self._baseline.is_full(size) else ERRORS_ALLOWED_PROVISIONAL
         return self.terms.degraded.below * math.exp(-allowed * self._baseline.log_error(size))
 
-    def _is_convicted(self, size: int, rates: Sequence[float], fresh: float) -> bool:
-        return self._is_severe(rates, fresh) or _hits(rates, self._limit(size) * fresh) >= MILD_HITS
-
-    def _is_severe(self, rates: Sequence[float], fresh: float) -> bool:
-        return _hits(list(rates)[-SEVERE_WINDOW:], self.terms.degraded.severe * fresh) >= SEVERE_HITS
-
-    def _burst_wanted(self, sample: Sample, life: Life) -> int:
+    def _burst_wanted(self, sample: Sample, window: Window) -> int:
         size, fresh = sample.prompt_tokens, self._baseline.fresh_tok_s(sample.prompt_tokens)
         if self._is_fresh(sample) and self._baseline.lacks(size):
             return min(self._baseline.lacks(size), BURST_RUNS)
-        is_settled = life.status is Status.DEGRADED or (life.status is Status.UNKNOWN and len(life.rates) >= RECENT)
+        is_settled = window.status is Status.DEGRADED or (window.status is Status.UNKNOWN and window.has_recent)
         if fresh is None or is_settled:
             return 0
-        recent = list(life.rates)[-RECENT:]
-        is_strange = recent[-1] < STRANGE * fresh or _hits(recent, self._limit(size) * fresh) >= RECENT_HITS
-        return BURST_RUNS if is_strange or life.status is Status.SUSPECT else 0
+        is_strange = window.is_strange(self._limit(size) * fresh, STRANGE * fresh)
+        return BURST_RUNS if is_strange or window.status is Status.SUSPECT else 0
 
     def _is_fresh(self, sample: Sample) -> bool:
         terms = self.terms.baseline
@@ -197,27 +148,26 @@ class OnePageJudge:
 
     def _say(self, sample: Sample) -> Verdict:
         size = self._worst_size(sample.prompt_tokens)
-        life = self._lives[size]
-        by_size = self._rates_by_size()
+        status, fresh = self._windows[size].status, self._baseline.fresh_tok_s(size)
+        by_size = {each: window.typical_tok_s for each, window in sorted(self._windows.items())}
         verdict = Verdict(
-            status=life.status,
+            status=status,
             reason=f"no baseline at {size} prompt tokens yet ({self._baseline.runs(size)} fresh runs)",
             at=sample.at,
             decode_tok_s=by_size.get(self.smallest),
             by_prompt_tokens=tuple(by_size.items()),
-            wants_runs=self._burst_left,
-            wants_size=self._burst_size if self._burst_left else self._size_in_doubt(size, sample.prompt_tokens),
+            wants_runs=self._bursts.left,
+            wants_size=self._bursts.size if self._bursts.left else self._size_in_doubt(size, sample.prompt_tokens),
         )
-        fresh = self._baseline.fresh_tok_s(size)
-        if fresh is None:
-            return verdict
-        if life.status is Status.DEGRADED:
+        if status is Status.DEGRADED:
             self._convicted_size = size
-        return self._with_evidence(verdict, size, fresh)
+        return verdict if fresh is None else self._with_evidence(verdict, size, fresh)
 
     def _with_evidence(self, verdict: Verdict, size: int, fresh: float) -> Verdict:
-        evidence, limit = self._evidence(self._lives[size], fresh), self._limit(size)
-        middle, slow = median(evidence), _hits(evidence, limit * fresh)
+        window, limit = self._windows[size], self._limit(size)
+        is_mild = verdict.status is Status.DEGRADED and not window.is_severe(self.terms.degraded.severe * fresh)
+        evidence = window.evidence(is_mild=is_mild)
+        middle, slow = median(evidence), hits(evidence, limit * fresh)
         low, high = median_interval(evidence)
         return replace(
             verdict,
@@ -232,34 +182,23 @@ class OnePageJudge:
             baseline_tok_s=fresh,
         )
 
-    def _evidence(self, life: Life, fresh: float) -> tuple[float, ...]:
-        """The runs that the verdict rests on."""
-        rates = tuple(life.rates)
-        if life.status is Status.SUSPECT:
-            return rates[-RECENT:]
-        is_mild = life.status is Status.DEGRADED and not self._is_severe(rates, fresh)
-        return rates if is_mild else rates[-SEVERE_WINDOW:]
-
     def _worst_size(self, measured: int) -> int:
         """The size that the verdict is about: the one in worst standing, among well ones the one just measured."""
 
         def rank(size: int) -> tuple[int, bool, int]:
-            status = self._lives[size].status
+            status = self._windows[size].status
             return _STANDING.index(status), size != measured and status not in _IN_DOUBT, size
 
-        return min(self._lives, key=rank)
+        return min(self._windows, key=rank)
 
     def _size_in_doubt(self, worst: int, measured: int) -> int | None:
         """What to run next: while a larger size is in doubt, the smallest in turn with it, for that one costs least.
 
         If it is slow too, it convicts, and its rates can be compared with those of the next worker.
         """
-        if self._lives[worst].status not in _IN_DOUBT:
+        if self._windows[worst].status not in _IN_DOUBT:
             return None
         return self.smallest if measured == worst else worst
-
-    def _rates_by_size(self) -> dict[int, float]:
-        return {size: median(list(life.rates)[-SEVERE_WINDOW:]) for size, life in sorted(self._lives.items())}
 
     # ---- what a recycle brought ----
 
@@ -286,8 +225,8 @@ class OnePageJudge:
     def reset(self) -> None:
         """Forget what fresh means; the worker is judged again once five fresh runs are in."""
         self._baseline = Baseline()
-        self._lives = {}
-        self._burst_left = 0
+        self._windows = {}
+        self._bursts.stop()
         self._verdict = Verdict(Status.UNKNOWN, "the baseline was reset")
 
     def to_json(self) -> dict[str, Any]:
@@ -297,7 +236,3 @@ class OnePageJudge:
     def restore(self, document: Mapping[str, Any]) -> None:
         """Take up a baseline that ``to_json`` gave."""
         self._baseline = Baseline.from_json(document)
-
-
-def _hits(rates: Sequence[float], limit: float) -> int:
-    return sum(rate < limit for rate in rates)
