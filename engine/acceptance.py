@@ -43,6 +43,12 @@ class Acceptance:
         for index in range(min(drafted, accepted + 1, self._positions)):
             table[index].observe(hit=index < accepted)
 
+    def observe_one(self, kind: str, index: int, *, hit: bool) -> None:
+        """A drafted token whose predecessors were right was right, or not."""
+        table = self._kinds.setdefault(kind, [_Position() for _ in range(self._positions)])
+        if index < self._positions:
+            table[index].observe(hit=hit)
+
     def fade(self) -> None:
         """New content begins: what was learned stays the best guess, with less weight against what comes."""
         for table in self._kinds.values():
@@ -81,15 +87,11 @@ class Shadows:
         for token in tokens:
             for _ in range(len(self._open)):
                 kind, drafted, matched = self._open.popleft()
-                if drafted[matched] != token:
-                    self._acceptance.observe(kind, matched + 1, matched)
-                elif matched + 1 == len(drafted):
-                    self._acceptance.observe(kind, len(drafted), len(drafted))
-                else:
+                is_right = drafted[matched] == token
+                self._acceptance.observe_one(kind, matched, hit=is_right)
+                if is_right and matched + 1 < len(drafted):
                     self._open.append((kind, drafted, matched + 1))
 
     def end(self) -> None:
-        """The sequence has ended: what was right so far counts, the rest is unknown."""
-        while self._open:
-            kind, _, matched = self._open.popleft()
-            self._acceptance.observe(kind, matched, matched)
+        """The sequence has ended: what would have come is unknown."""
+        self._open.clear()

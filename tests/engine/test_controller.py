@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -110,12 +111,21 @@ def test_where_drafts_lose_it_is_as_fast_as_plain_decoding(machine, chance, seed
 
 
 @pytest.mark.parametrize(("machine", "chance"), [(OPENBLAS, 0.95), (OPENBLAS, 1.0), (FLAT, 0.7), (FLAT, 0.95)])
-@pytest.mark.parametrize("seed", range(4))
-def test_where_drafts_win_it_comes_near_the_best_fixed_length(machine, chance, seed):
-    run = calibrated(machine, seed)
-    for _ in range(10):
-        run.sequence(chance, 200)
-    assert run.speed > 0.85 * best_fixed(machine, chance)
+def test_where_drafts_win_it_comes_near_the_best_fixed_length(machine, chance):
+    shares = []
+    for seed in range(6):
+        run = calibrated(machine, seed)
+        for _ in range(10):
+            run.sequence(chance, 200)
+        shares.append(run.speed / best_fixed(machine, chance))
+    assert statistics.mean(shares) > 0.88
+    assert min(shares) > 0.78
+
+
+def test_a_text_that_is_being_copied_is_drafted_after_a_few_tokens():
+    run = calibrated(OPENBLAS)
+    run.sequence(1.0, 40)
+    assert run.chosen.index(next(k for k in run.chosen if k)) <= 8
 
 
 @pytest.mark.parametrize("seed", range(8))
