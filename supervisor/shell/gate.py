@@ -223,10 +223,8 @@ class Gate:
 
     def note_progress(self, ticket: Ticket, tokens: int = 0) -> None:
         """Bytes came from its worker, and with them so many tokens; a count that proved too high comes off again."""
-        if ticket.upstream is None:
-            return
-        self._counts.progressed(ticket.upstream.generation, tokens)
-        ticket.tokens += tokens
+        if ticket.upstream is not None:
+            self._counts.progressed(ticket.upstream.generation, tokens)
 
     # ---- inside ----
 

@@ -39,7 +39,6 @@ class Ticket:
         self.is_held = False
         self.has_token = False
         """A token-bearing event was forwarded: it cannot be sent again."""
-        self.tokens = 0
         self.writing_since: float | None = None
         """Since when a write to the client waits."""
         self.timer: asyncio.TimerHandle | None = None

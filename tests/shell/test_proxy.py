@@ -381,6 +381,54 @@ async def test_encoded_answers_pass_as_they_are(free_port: int) -> None:
         await runner.cleanup()
 
 
+async def test_json_that_lost_its_end_with_its_worker_is_not_taken_for_whole() -> None:
+    parts = [b'{"text": "hal', b'{"text": "half", "usage": {"completion_tokens": 1}}']
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"}")
+        writer.write(b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + parts.pop(0))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, front() as stage:
+        stage.open_to(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        async with stage.post("/v1/completions", json={"model": "lane"}) as whole:
+            assert (await whole.json())["text"] == "half"
+        assert (stage.gate.totals.replayed, stage.gate.generated_tokens(1)) == (1, 1)
+
+
+async def test_no_request_is_lost_or_cut_while_workers_take_turns(fake_worker: FakeWorkerFactory) -> None:
+    workers = [await fake_worker(tok_s=300), await fake_worker(tok_s=300)]
+    async with front(max_inflight=4, max_queue=200) as stage:
+        emptied = asyncio.Event()
+        stage.gate.on_emptied = lambda _: emptied.set()
+        stage.open_to(workers[0].url)
+
+        async def one(number: int) -> str:
+            prompt = f"question {number}"
+            body = await read_whole(stage, chat(prompt, 5 + number % 20, stream=number % 3 > 0))
+            text = text_of(body) if number % 3 else json.loads(body)["choices"][0]["message"]["content"]
+            assert text == expected_text(prompt, 5 + number % 20)
+            return str(text)
+
+        clients = [asyncio.ensure_future(one(number)) for number in range(120)]
+        turns = 0
+        while not all(client.done() for client in clients):
+            emptied.clear()
+            if turns % 2:
+                stage.gate.hold("recycling")
+                await emptied.wait()
+            turns += 1
+            stage.open_to(workers[turns % 2].url)
+            await asyncio.wait(clients, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
+        assert all([await client for client in clients])
+        totals = stage.gate.totals
+        assert (totals.failed, totals.cut, totals.replayed) == (0, 0, 0)
+        assert turns > 3
+
+
 async def test_multipart_bodies_name_their_model_too(free_port: int) -> None:
     seen: list[bytes] = []
 
