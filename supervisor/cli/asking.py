@@ -10,7 +10,7 @@ from urllib.parse import quote
 from supervisor.cli.client import Daemon
 from supervisor.cli.conversation import talk
 from supervisor.cli.exits import LaneFailedError, TryLaterError
-from supervisor.cli.render.lanes import state
+from supervisor.cli.render.lane_facts import state
 from supervisor.cli.render.layout import hang, painted
 from supervisor.cli.render.recycles import story
 from supervisor.cli.render.samples import sample_in_words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -79,19 +80,20 @@ async def test_an_unexpected_error_is_one_line_and_keeps_its_details(freshlane: 
     assert "details are in " in ended.err
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /dev/full")
 async def test_a_disk_that_is_full_is_a_failure_told_in_a_line(environment: dict[str, str], tmp_path: Path) -> None:
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("no /dev/full here")
-    with full.open("wb") as stdout:
+    full_disk = os.open("/dev/full", os.O_WRONLY)
+    try:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "supervisor", "version"),
             env=environment,
             cwd=tmp_path,
-            stdout=stdout,
+            stdout=full_disk,
             stderr=asyncio.subprocess.PIPE,
         )
         _, err = await asyncio.wait_for(process.communicate(), 20)
+    finally:
+        os.close(full_disk)
     assert (process.returncode, err) == (1, b"[Errno 28] No space left on device\n")
 
 

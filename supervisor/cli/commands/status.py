@@ -11,7 +11,8 @@ from supervisor.cli.client import Daemon
 from supervisor.cli.conversation import talk
 from supervisor.cli.exits import Exit
 from supervisor.cli.options import AnyLaneArgument, ConfigOption, JsonOption, UrlOption
-from supervisor.cli.render.lanes import lane_in_full, lanes_table
+from supervisor.cli.render.lanes_table import lanes_table
+from supervisor.cli.render.one_lane import lane_in_full
 from supervisor.cli.terminal import out, print_json, say, warn, width
 
 

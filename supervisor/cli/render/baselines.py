@@ -8,9 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from supervisor.cli.render.lanes import fresh_in_words
 from supervisor.cli.render.layout import Column, hang, lay_out, painted
-from supervisor.cli.words import NOTHING, clock, rate
+from supervisor.cli.words import NOTHING, clock, plural, rate
 
 SPAWNS = (
     Column("SPAWN", 90, "right"),
@@ -48,3 +47,33 @@ def _spawn_row(spawn: Mapping[str, Any]) -> list[Text]:
         Text(rate(spawn.get("decode_tok_s"))),
         Text(str(len(runs) if isinstance(runs, list) else runs or NOTHING)),
     ]
+
+
+def fresh_in_words(baseline: object) -> Text:
+    """``47.1 tok/s after 256 tokens, 43.9 after 3072; from 3 spawns and 24 runs; good``."""
+    if not isinstance(baseline, Mapping) or not baseline:
+        return Text("not known yet", style="quiet")
+    parts = [_speeds_by_size(baseline), _where_from(baseline), str(baseline.get("quality") or "")]
+    return Text("; ".join(part for part in parts if part))
+
+
+def _speeds_by_size(baseline: Mapping[str, Any]) -> str:
+    """``47.1 tok/s after 256 tokens, 43.9 after 3072``."""
+    by_size = baseline.get("by_prompt_tokens") or {}
+    if not by_size:
+        return f"{rate(baseline.get('decode_tok_s'))} tok/s"
+    (smallest, first), *others = sorted(by_size.items(), key=lambda item: int(item[0]))
+    more = "".join(f", {rate(value)} after {tokens}" for tokens, value in others)
+    return f"{rate(first)} tok/s after {smallest} tokens{more}"
+
+
+def _where_from(baseline: Mapping[str, Any]) -> str:
+    """``from 3 spawns and 24 runs``."""
+    return f"from {plural(_count_of(baseline.get('spawns')), 'spawn')} and {plural(_count_of(baseline.get('runs')), 'run')}"
+
+
+def _count_of(value: object) -> int:
+    """A number, or how many things a list holds."""
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    return int(value) if isinstance(value, (int, float)) else 0

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from supervisor.cli.render.lanes import lanes_table
+from supervisor.cli.render.lanes_table import lanes_table
 from supervisor.cli.render.layout import painted
 from supervisor.cli.render.recycles import story
 from supervisor.cli.words import plural, sparkline
