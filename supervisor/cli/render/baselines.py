@@ -69,7 +69,8 @@ def _speeds_by_size(baseline: Mapping[str, Any]) -> str:
 
 def _where_from(baseline: Mapping[str, Any]) -> str:
     """``from 3 spawns and 24 runs``."""
-    return f"from {plural(_count_of(baseline.get('spawns')), 'spawn')} and {plural(_count_of(baseline.get('runs')), 'run')}"
+    spawns, runs = _count_of(baseline.get("spawns")), _count_of(baseline.get("runs"))
+    return f"from {plural(spawns, 'spawn')} and {plural(runs, 'run')}"
 
 
 def _count_of(value: object) -> int:
