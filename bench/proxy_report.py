@@ -23,9 +23,17 @@ def machine() -> dict[str, Any]:
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
+        "scheduling": scheduling(),
         "python": platform.python_version(),
         **{name: importlib.metadata.version(name) for name in ("aiohttp", "uvloop")},
     }
+
+
+def scheduling() -> str:
+    """Whether other work could get in between: under `chrt -r 1` it cannot, as on a quiet machine."""
+    if not hasattr(os, "sched_getscheduler"):
+        return "ordinary"
+    return "ordinary" if os.sched_getscheduler(0) == os.SCHED_OTHER else "real-time"
 
 
 def paired_report(pairs: list[tuple[Measured, Measured]]) -> dict[str, Any]:
