@@ -31,12 +31,12 @@ def main() -> None:
     options = parser.parse_args()
     blas.ensure_in_front()
     # Imported only now: MLX must not be loaded before OpenBLAS is in front of it.
-    from bench.engine_suite import compare, machine, without_blas  # noqa: PLC0415
+    from bench.engine_suite import compare, failures, machine, without_blas  # noqa: PLC0415
 
     if options.without_blas:
         finish(without_blas(options.quick))
     started = os.getloadavg()
-    result = {
+    result: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "quick": options.quick,
         "machine": machine(),
@@ -45,6 +45,7 @@ def main() -> None:
         "without_blas": in_a_process_of_its_own(options.quick),
     }
     result["load_average"]["after"] = list(os.getloadavg())
+    result["failed"] = failures({**result["comparisons"], "without BLAS": result["without_blas"]})
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
     finish(result)
@@ -52,7 +53,7 @@ def main() -> None:
 
 def finish(result: dict[str, Any]) -> None:
     print(json.dumps(result, indent=2), flush=True)
-    os._exit(0)  # MLX has been used in this process
+    os._exit(1 if result.get("failed") else 0)  # at once, because MLX has been used in this process
 
 
 def in_a_process_of_its_own(quick: bool) -> dict[str, Any]:

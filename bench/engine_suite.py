@@ -36,29 +36,30 @@ def machine() -> dict[str, Any]:
 
 def compare(quick: bool) -> dict[str, Any]:
     """All comparisons with OpenBLAS in front (or whatever this machine has)."""
-
     bench = Bench(MODEL)
     say(f"calibrated: {bench.costs()}")
     pairs, tokens = (4, 24) if quick else (24, 64)
     prompt = next(iter(CHAT.values()))
-    results = {}
     ours, theirs = bench.plain(prompt, tokens), bench.mlx_lm(prompt, tokens)
     ours(), theirs()
-    measured = interleave(ours, theirs, pairs)
-    results["plain against mlx-lm"] = summary(measured, BARS["plain against mlx-lm"])
-    for name, prompts in (("copy and edit", COPY), ("chat", CHAT)):
-        measured = []
-        for about, prompt in list(prompts.items())[: 2 if quick else None]:
+    results = {"plain against mlx-lm": summary(interleave(ours, theirs, pairs), BARS["plain against mlx-lm"])}
+    for name, prompts, most in (("copy and edit", COPY, 4 * tokens), ("chat", CHAT, 2 * tokens)):
+        runs = {}
+        for about, prompt in prompts.items():
             say(f"{name}: {about}")
-            arm, reference = bench.auto(prompt, 4 * tokens), bench.plain(prompt, 4 * tokens)
-            measured += interleave(arm, reference, max(1, pairs // 3 // (2 if quick else 1)))
-        results[name] = summary(measured, BARS[name])
+            runs[about] = interleave(bench.auto(prompt, most), bench.plain(prompt, most), pairs // len(prompts))
+        results[name] = summary([pair for some in runs.values() for pair in some], BARS[name])
+        results[name]["by_prompt"] = {about: summary(some, BARS[name]) for about, some in runs.items()}
     return results
+
+
+def failures(results: dict[str, Any]) -> list[str]:
+    """The comparisons that lie under their bar with all of their interval, or whose tokens differ."""
+    return [name for name, result in results.items() if result["mismatches"] or not result["met"]]
 
 
 def without_blas(quick: bool) -> dict[str, Any]:
     """Where verifying costs as much as decoding, the answer has to be: no drafts."""
-
     bench = Bench(MODEL)
     prompt = COPY["copy prose"]
     tokens = 16 if quick else 48
