@@ -95,6 +95,7 @@ class Attempt:
         size = 0
         while not self._is_at_end and size <= MAX_KEPT_BYTES:
             chunk = await self._read()
+            self._progressed(0)
             self._kept.append(chunk)
             size += len(chunk)
         if self._is_at_end:
@@ -131,6 +132,7 @@ class Attempt:
         await client.write(content)
         while not self._is_at_end:
             await client.write(await self._read())
+            self._progressed(0)
         return await client.end()
 
     async def _forward_events(self, client: Client) -> web.StreamResponse:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import structlog
 from aiohttp import web
@@ -14,6 +16,7 @@ from supervisor.shell.client import Client
 from supervisor.shell.front import Call, LaneFront
 from supervisor.shell.gate import Gate, Mode
 from supervisor.shell.refusal import RefusedError
+from supervisor.shell.tasks import Tasks
 from supervisor.shell.ticket import InterruptedAnswerError, Ticket
 
 log = structlog.get_logger(__name__)
@@ -70,7 +73,8 @@ class _Forwarding:
         )
         try:
             async with self._ticket.answering():
-                await self._with_comments(attempt.begin())
+                async with self._comments():
+                    await attempt.begin()
                 self._ticket.has_token = self._ticket.has_token or attempt.has_token
                 return await self._pass_on(attempt)
         except WorkerBrokeOffError as broken:
@@ -112,17 +116,25 @@ class _Forwarding:
     def _silence_s(self) -> float | None:
         return self._gate.terms.comments_after_s if self._call.wants_stream else None
 
-    async def _with_comments(self, work: Coroutine[None, None, None]) -> None:
-        """Do it, with comments to a client that hears nothing meanwhile."""
+    @asynccontextmanager
+    async def _comments(self) -> AsyncIterator[None]:
+        """Meanwhile a stream's client that hears nothing gets comments. Most answers begin before the first is due."""
         silence_s = self._silence_s
         if silence_s is None:
-            await work
+            yield
             return
-        task = asyncio.get_running_loop().create_task(work)
+        tasks = Tasks()
+        first = asyncio.get_running_loop().call_later(
+            silence_s, lambda: tasks.start(self._comment_each(silence_s), "comments")
+        )
         try:
-            while not (await asyncio.wait((task,), timeout=silence_s))[0]:
-                await self._client.comment("waits for the first token")
+            yield
         finally:
-            task.cancel()
-            await asyncio.wait((task,))
-        task.result()
+            first.cancel()
+            await tasks.close()
+
+    async def _comment_each(self, silence_s: float) -> None:
+        with contextlib.suppress(ConnectionError):  # the client has left, and its request ends by that
+            while True:
+                await self._client.comment("waits for the first token")
+                await asyncio.sleep(silence_s)

@@ -141,6 +141,17 @@ async def test_a_held_stream_hears_of_the_workers_refusal_in_an_event(fake_worke
         assert "as it was told to" in data_of(stream)[-1]["error"]["message"]
 
 
+async def test_a_stream_whose_worker_is_silent_before_the_first_token_gets_comments_too(
+    fake_worker: FakeWorkerFactory,
+) -> None:
+    worker = await fake_worker(prefill_tok_s=10)
+    async with front(comments_after_s=0.1) as stage:
+        stage.open_to(worker.url)
+        stream = await read_whole(stage, chat("hi", 3))
+        assert stream.startswith(b": freshlane waits for the first token\n\n")
+        assert text_of(stream) == expected_text("hi", 3)
+
+
 async def test_a_held_call_without_a_stream_gets_503_in_the_end() -> None:
     async with front(hold_timeout_s=0.05) as stage, stage.post(json=chat(stream=False)) as answer:
         assert answer.status == 503
