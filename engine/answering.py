@@ -15,6 +15,7 @@ from engine.middlewares import ID_HEADER, REQUEST_ID, error_body
 from engine.openai_answers import Answer, Kind
 from engine.openai_wire import ChatCall, CompletionCall, Options, parse_chat, parse_completion
 from engine.reading import Piece, Reading
+from engine.request import Usage
 from engine.service import Service
 
 BODY_S = 60.0
@@ -49,7 +50,7 @@ class Answering:
                 return await self._answer(request, reading, kind, call.options)
             finally:
                 reading.close()
-                log.info("request %s: %s", request[REQUEST_ID], reading.usage)
+                _log(request[REQUEST_ID], reading.usage)
         finally:
             self._service.in_flight -= 1
 
@@ -100,3 +101,16 @@ class Answering:
                 if self._service.last_movement() != moved:
                     moved = self._service.last_movement()
                     await events.comment("working")
+
+
+def _log(request_id: str, usage: Usage) -> None:
+    log.info(
+        "request %s: prompt %d tokens, %d of them cached, fed in %.2f s; answer %d tokens in %.2f s, %d drafted",
+        request_id,
+        usage.prompt_tokens,
+        usage.cached_tokens,
+        usage.prefill_s,
+        usage.completion_tokens,
+        usage.decode_s,
+        usage.accepted,
+    )

@@ -74,7 +74,7 @@ async def _serve(options: argparse.Namespace) -> int:
     )
     number = os.environ.get("FRESHLANE_GENERATION", "")
     service = Service(settings, int(number) if number.isdecimal() else None)
-    app = make_app(service, os.environ.get("FRESHLANE_WORKER_TOKEN"))
+    app = make_app(service, os.environ.pop("FRESHLANE_WORKER_TOKEN", None))
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=FLUSH_S)
     await runner.setup()
     try:

@@ -169,7 +169,10 @@ class DecodeThread:
         try:
             scheduler = self._load()
             while (generation := self._next(scheduler)) is not None:
-                self._serve(scheduler, generation)
+                if generation.is_cancelled:
+                    self._finish(generation, None)
+                else:
+                    self._serve(scheduler, generation)
         except EngineError as error:
             self._fail_load(error)
         except Exception as error:

@@ -90,8 +90,8 @@ def requiring(token: str) -> Middleware:
 
     @web.middleware
     async def with_token(request: web.Request, handler: Handler) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
+        if not hmac.compare_digest(given, f"Bearer {token}".encode()):
             body = error_object("a Bearer token is missing or wrong", "invalid_request_error", code="invalid_api_key")
             return web.json_response(body, status=401, headers={"WWW-Authenticate": "Bearer"})
         return await handler(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from engine.reading import Reading
 from engine.request import EngineSettings, ModelInfo
 
 Result = TypeVar("Result")
+log = logging.getLogger("engine")
 MOST_IN_FLIGHT = 128
 """Requests that wait or are served; the supervisor bounds them far tighter."""
 
@@ -39,6 +41,7 @@ class Service:
 
     def _loading(self, doing: str, fraction: float) -> None:
         self.doing, self.fraction = doing, fraction
+        log.info("%s (%.0f %%)", doing, fraction * 100)
 
     async def load(self) -> ModelInfo:
         """Start the decode thread and wait for the model. Raises ModelError."""

@@ -40,5 +40,5 @@ def test_what_a_killed_process_left_is_removed_but_not_what_is_being_built(tmp_p
         (folder / "part").write_text("x")
     for path in (old / "part", old):
         os.utime(path, (1_000_000_000, 1_000_000_000))
-    build_once(tmp_path / "model", lambda folder: None)
+    build_once(tmp_path / "model", lambda _: None)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".model-fresh", "model"]
