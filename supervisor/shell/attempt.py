@@ -30,10 +30,14 @@ _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 class WorkerBrokeOffError(Exception):
-    """The answer ended before it was complete. ``is_told``: the worker has sent an error event itself."""
+    """The answer ended before it was complete.
 
-    def __init__(self, reason: str, *, is_told: bool = False) -> None:
+    ``is_told``: the worker has sent an error event itself. ``was_reached``: it may have seen the request.
+    """
+
+    def __init__(self, reason: str, *, is_told: bool = False, was_reached: bool = True) -> None:
         super().__init__(reason)
+        self.was_reached = was_reached
         self.is_told = is_told
 
 
@@ -75,6 +79,8 @@ class Attempt:
                 skip_auto_headers=_OWN_HEADERS,
                 allow_redirects=False,
             )
+        except aiohttp.ClientConnectorError as error:
+            raise WorkerBrokeOffError(str(error), was_reached=False) from error
         except (aiohttp.ClientError, OSError) as error:
             raise WorkerBrokeOffError(str(error) or type(error).__name__) from error
         self._progressed(0)

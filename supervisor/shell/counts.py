@@ -66,6 +66,12 @@ class Counts:
         """A request is no longer in flight on this worker."""
         self.of(generation).inflight -= 1
 
+    def taken_back(self, generation: int, *, was_first: bool) -> None:
+        """A request did not reach this worker after all."""
+        self.of(generation).requests -= 1
+        self.totals.requests -= was_first
+        self.totals.replayed -= not was_first
+
     def progressed(self, generation: int, tokens: int) -> None:
         """Bytes came from this worker, and with them so many tokens."""
         count = self.of(generation)

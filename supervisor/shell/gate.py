@@ -27,6 +27,7 @@ DEATH_GRACE_S = 1.0
 """What a dead worker had sent may still be read for so long; a descendant can hold its socket open for ever."""
 
 RETRY_AFTER_S = 5.0
+REMEMBERED_DEATHS = 16
 
 
 class Mode(StrEnum):
@@ -77,6 +78,7 @@ class Gate:
         self._waiting = WaitingRoom()
         self._inflight: dict[Ticket, int] = {}
         self._owed: set[int] = set()
+        self._dead: deque[int] = deque(maxlen=REMEMBERED_DEATHS)
         self._wants_idle = False
         self._counts = Counts()
         self._outbox: deque[Callable[[], None]] = deque()
@@ -121,7 +123,13 @@ class Gate:
     # ---- what the runner says ----
 
     def open(self, upstream: Upstream) -> None:
-        """Turn to this worker in one step; those who wait go first, in the order in which they came."""
+        """Turn to this worker in one step; those who wait go first, in the order in which they came.
+
+        A worker that has died meanwhile is not turned to: requests wait on for the next one.
+        """
+        if upstream.generation in self._dead:
+            self.hold("the worker died")
+            return
         if self._upstream and self._upstream.generation != upstream.generation:
             self._turn_away()
         self._owed.discard(upstream.generation)
@@ -167,6 +175,7 @@ class Gate:
 
     def worker_died(self, generation: int) -> None:
         """A worker is gone: what it had in flight ends, or waits for the next one."""
+        self._dead.append(generation)
         if self._upstream and self._upstream.generation == generation:
             self._upstream = None
             if self.mode is Mode.OPEN:
@@ -175,7 +184,9 @@ class Gate:
             self._count_death(ticket, generation)
             asyncio.get_running_loop().call_later(DEATH_GRACE_S, self._end_dead, ticket, generation)
         for ticket in [waiting for waiting in self._waiting if waiting.avoids == generation]:
-            self._count_death(ticket, generation)
+            if ticket.was_reached:
+                self._count_death(ticket, generation)
+            ticket.avoids = None
             self._wait(ticket)
         self._settle()
 
@@ -197,15 +208,20 @@ class Gate:
         self._settle()
         return ticket
 
-    def send_again(self, ticket: Ticket, *, is_cut: bool = False) -> None:
+    def send_again(self, ticket: Ticket, *, was_reached: bool = True, is_cut: bool = False) -> None:
         """The worker broke off a request whose client has seen no token: wait for a worker, or for its refusal.
 
+        ``was_reached``: the worker may have seen it; one that could not even be connected to costs the request no try.
         ``is_cut``: we broke it off, and this worker shall not get it again.
         """
         generation = self._inflight[ticket]
         self._end_flight(ticket)
-        ticket.wait_again()
-        if generation in ticket.deaths:
+        if not was_reached:
+            self._counts.taken_back(generation, was_first=ticket.sends == 1)
+        ticket.wait_again(was_reached=was_reached)
+        if generation in self._dead:
+            if was_reached:
+                self._count_death(ticket, generation)
             self._wait(ticket)
         else:
             ticket.avoids = generation
@@ -282,12 +298,17 @@ class Gate:
         self._waiting.refuse(ticket, refusal)
 
     def _end_hold(self, ticket: Ticket) -> None:
-        reason = "all its slots are taken" if self.mode is Mode.OPEN else self.reason
+        reason = self.reason
+        if self.mode is Mode.OPEN:
+            reason = "all its slots are taken" if ticket.was_reached else "it takes no connections"
         self._drop(ticket, refusals.hold_timed_out(self.terms.hold_timeout_s, reason, RETRY_AFTER_S))
         self._settle()
 
     def _end_doubt(self, ticket: Ticket) -> None:
         """Its worker broke it off and is not dead: it may be sent there again, once."""
+        if time.monotonic() - ticket.arrived_at > self.terms.hold_timeout_s:
+            self._end_hold(ticket)
+            return
         ticket.avoids = None
         self._wait(ticket)
         self._settle()

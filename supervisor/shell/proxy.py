@@ -92,7 +92,7 @@ class _Forwarding:
 
     async def _after_break(self, broken: WorkerBrokeOffError) -> web.StreamResponse | None:
         if not self._ticket.has_token:
-            self._gate.send_again(self._ticket)
+            self._gate.send_again(self._ticket, was_reached=broken.was_reached)
             return None
         self._is_failed = True
         if broken.is_told:

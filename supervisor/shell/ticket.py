@@ -36,6 +36,8 @@ class Ticket:
         self.deaths: list[int] = []
         self.avoids: int | None = None
         """A generation that broke it off, and may be dead."""
+        self.was_reached = True
+        """Whether the worker that it was last sent to may have seen it."""
         self.is_held = False
         self.has_token = False
         """A token-bearing event was forwarded: it cannot be sent again."""
@@ -89,6 +91,7 @@ class Ticket:
         """It may be sent, to this worker."""
         self.forget_timer()
         self.upstream = upstream
+        self.was_reached = True
         self.avoids = None
         self.sends += 1
         self._waiter.set_result(None)
@@ -100,9 +103,11 @@ class Ticket:
             self._waiter.set_exception(refusal)
             self._waiter.exception()  # a client that has left does not ask for it
 
-    def wait_again(self) -> None:
-        """Back into the queue."""
+    def wait_again(self, *, was_reached: bool) -> None:
+        """Back into the queue; a try that did not reach its worker was none."""
         self.upstream = None
+        self.was_reached = was_reached
+        self.sends -= not was_reached
         self._interruption = None
         self._waiter = asyncio.get_running_loop().create_future()
 

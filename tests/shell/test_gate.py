@@ -279,6 +279,33 @@ async def test_a_dead_worker_whose_socket_lives_on_is_not_waited_for(monkeypatch
             await asyncio.Event().wait()
 
 
+async def test_a_gate_is_not_opened_to_a_worker_that_has_died_meanwhile() -> None:
+    gate = Gate()
+    gate.open(FIRST)
+    gate.worker_died(1)
+    gate.open(FIRST)
+    ticket = gate.enter("a")
+    assert not is_sent(ticket)
+    gate.open(SECOND)
+    assert ticket.upstream is SECOND
+
+
+async def test_a_request_that_never_reached_the_worker_is_no_part_of_its_death() -> None:
+    gate = Gate()
+    ears = Ears(gate)
+    ticket = None
+    for generation in range(1, 5):
+        gate.open(Upstream(generation, ""))
+        ticket = ticket or gate.enter("unlucky")
+        gate.send_again(ticket, was_reached=False)
+        gate.worker_died(generation)
+    gate.open(Upstream(9, ""))
+    assert ticket
+    assert is_sent(ticket)
+    assert ears.poison == []
+    assert (gate.totals.requests, gate.totals.replayed) == (1, 0)
+
+
 async def test_a_callback_may_call_the_gate() -> None:
     gate = Gate()
     heard: list[int] = []

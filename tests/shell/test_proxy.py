@@ -247,13 +247,25 @@ async def read_whole(stage: Any, body: dict[str, Any]) -> bytes:
         return content
 
 
-async def test_a_port_that_nobody_listens_on_is_tried_twice_and_told_as_502(free_port: int) -> None:
+async def test_a_worker_that_cannot_be_connected_to_is_waited_for(
+    fake_worker: FakeWorkerFactory, free_port: int
+) -> None:
     async with front() as stage:
         stage.open_to(f"http://127.0.0.1:{free_port}")
+        asking = asyncio.ensure_future(read_whole(stage, chat("late", 4)))
+        await wait_until(lambda: stage.gate.queued == 1, what="the first refusal")
+        await fake_worker(port=free_port)
+        assert text_of(await asking) == expected_text("late", 4)
+        totals = stage.gate.totals
+        assert (totals.requests, totals.replayed, stage.gate.requests(1)) == (1, 0, 1)
+
+
+async def test_a_port_that_nobody_ever_listens_on_is_told_as_503_in_the_end(free_port: int) -> None:
+    async with front(hold_timeout_s=0.3) as stage:
+        stage.open_to(f"http://127.0.0.1:{free_port}")
         async with stage.post(json=chat()) as answer:
-            assert answer.status == 502
-            assert (await answer.json())["error"]["code"] == "worker_lost"
-        assert stage.gate.requests(1) == 2
+            assert answer.status == 503
+            assert "takes no connections" in (await answer.json())["error"]["message"]
 
 
 @pytest.mark.parametrize("mode", ["empty_200", "reset"])
