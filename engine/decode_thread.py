@@ -1,26 +1,23 @@
-"""The one thread that owns MLX: requests in, tokens out, cancellation, remedies between steps.
+"""The one thread that owns MLX, as the event loop sees it: requests in, tokens out, remedies, draining.
 
 MLX streams belong to threads and a lazily loaded array fails in any other thread, so loading, decoding, calibration and
-remedies all happen here. The event loop's side puts orders into a queue and gets tokens back by `call_soon_threadsafe`;
-neither side waits for the other while holding anything.
+remedies all happen on it (engine.decode_loop). This side puts orders into a queue and is told what came of them by
+`call_soon_threadsafe`; neither side waits for the other while holding anything.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.decode_loop import DecodeLoop, Errand, Stop, Tell
 from engine.errors import (
-    DecodeError,
     DrainingError,
     EngineError,
     EngineStoppedError,
@@ -44,18 +41,6 @@ LoadProgress = Callable[[str, float], None]
 log = logging.getLogger("engine")
 
 
-@dataclass(frozen=True)
-class _Errand:
-    """Something to do between two steps, and who waits for its result."""
-
-    work: Callable[[Scheduler], Any]
-    done: asyncio.Future[Any]
-
-
-class _Stop:
-    """The last order the thread takes."""
-
-
 class DecodeThread:
     """Loads one model and decodes requests one at a time, first come first served.
 
@@ -65,25 +50,25 @@ class DecodeThread:
 
     def __init__(self, settings: EngineSettings, on_load: LoadProgress | None = None) -> None:
         self._settings = settings
-        self._on_load = on_load
-        self._orders: queue.SimpleQueue[Generation | _Errand | _Stop] = queue.SimpleQueue()
-        self._waiting: deque[Generation] = deque()
+        self._on_load = on_load or (lambda *_: None)
+        tell = Tell(
+            loading=lambda doing, fraction: self._post(self._on_load, doing, fraction),
+            loaded=lambda info: self._post(self._info.set_result, info),
+            finished=lambda generation: self._post(self._forget, generation),
+            settled=lambda errand, result, error: self._post(_settle, errand.done, result, error),
+        )
+        self._decoding = DecodeLoop(settings, tell)
         self._unfinished: set[Generation] = set()
         self._empty = asyncio.Event()
         self._ended = asyncio.Event()
-        self._thread: threading.Thread | None = None
-        self._scheduler: Scheduler | None = None
+        self._thread = threading.Thread(target=self._run, name="decode", daemon=True)
         self._is_draining = False
-        self._is_stopping = False
-        self._serving: Generation | None = None
-        self._since = self._last_step_at = time.monotonic()
 
     def start(self) -> None:
         """Start the thread, which loads the model. Must be called on the running loop, once."""
         self._loop = asyncio.get_running_loop()
         self._info: asyncio.Future[ModelInfo] = self._loop.create_future()
         self._empty.set()
-        self._thread = threading.Thread(target=self._run, name="decode", daemon=True)
         self._thread.start()
 
     async def ready(self) -> ModelInfo:
@@ -96,9 +81,9 @@ class DecodeThread:
 
     def submit(self, request: GenerationRequest) -> Generation:
         """Queue one request. Raises RequestError for one that can never be served, DrainingError when going down."""
-        if self._is_draining or self._is_stopping:
+        if self._is_draining:
             raise DrainingError
-        if not self._info.done() or self._thread is None or not self._thread.is_alive():
+        if not self._info.done() or self._ended.is_set():
             raise EngineStoppedError
         context_length = self._info.result().context_length
         if not request.prompt:
@@ -108,25 +93,26 @@ class DecodeThread:
         generation = Generation(request, self._loop)
         self._unfinished.add(generation)
         self._empty.clear()
-        self._orders.put(generation)
+        self._decoding.orders.put(generation)
         return generation
 
     def progress(self) -> Progress:
         """Whether decoding moves; cheap, never waits."""
-        scheduler, serving = self._scheduler, self._serving
+        decoding = self._decoding
+        scheduler, serving, moved = decoding.scheduler, decoding.serving, decoding.last_step_at
         tokens = scheduler.tally.generated_tokens if scheduler else 0
         phase = scheduler.phase if scheduler and serving else None
-        is_dead = self._thread is not None and not self._thread.is_alive() and not self._is_stopping
-        quiet_s = time.monotonic() - self._last_step_at
-        if is_dead or (serving and quiet_s > STALLED_AFTER_S):
-            return Progress("stalled", self._last_step_at, tokens, phase, self._last_step_at)
-        return Progress("busy" if serving else "idle", self._since, tokens, phase, self._last_step_at)
+        is_dead = self._ended.is_set() and not decoding.is_stopping
+        if is_dead or (serving and time.monotonic() - moved > STALLED_AFTER_S):
+            return Progress("stalled", moved, tokens, phase, moved)
+        return Progress("busy" if serving else "idle", decoding.since, tokens, phase, moved)
 
     def stats(self) -> dict[str, Any]:
         """What /stats answers; {} until the model is loaded. See engine.tally.Tally.snapshot for its keys."""
-        if self._scheduler is None:
+        scheduler = self._decoding.scheduler
+        if scheduler is None:
             return {}
-        return {"phase": self.progress().phase or "idle", **self._scheduler.stats()}
+        return {"phase": self.progress().phase or "idle", **scheduler.stats()}
 
     async def remedy(self, name: str) -> None:
         """Perform a remedy on the decode thread, before its next step. Raises UnknownRemedyError."""
@@ -143,8 +129,10 @@ class DecodeThread:
         return int(await self._ask(lambda scheduler: scheduler.load_prefixes(folder)))
 
     async def _ask(self, work: Callable[[Scheduler], Any]) -> Any:
-        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._orders.put(_Errand(work, done))
+        if self._ended.is_set():
+            raise EngineStoppedError
+        done: asyncio.Future[Any] = self._loop.create_future()
+        self._decoding.orders.put(Errand(work, done))
         return await done
 
     async def drain(self, deadline_s: float) -> None:
@@ -153,140 +141,53 @@ class DecodeThread:
         try:
             await asyncio.wait_for(self._empty.wait(), deadline_s)
         except TimeoutError:
-            self._is_stopping = True
-            self._orders.put(_Stop())
+            self._tell_to_stop()
 
     def stop(self) -> None:
         """End the thread within a step; requests still there end with EngineStoppedError."""
-        self._is_draining = self._is_stopping = True
-        self._orders.put(_Stop())
-        if self._thread is not None:
+        self._is_draining = True
+        self._tell_to_stop()
+        if self._thread.is_alive():
             self._thread.join(JOIN_S)
 
-    # From here on: the decode thread.
-
-    def _run(self) -> None:
-        try:
-            scheduler = self._load()
-            while (generation := self._next(scheduler)) is not None:
-                if generation.is_cancelled:
-                    self._finish(generation, None)
-                else:
-                    self._serve(scheduler, generation)
-        except EngineError as error:
-            self._fail_load(error)
-        except Exception as error:
-            log.exception("the decode thread ended")
-            self._fail_load(ModelError(f"cannot load {self._settings.model}: {error!r}"))
-        finally:
-            self._refuse_the_rest()
-            post_to(self._loop, self._ended.set)
-
-    def _fail_load(self, error: EngineError) -> None:
-        def tell() -> None:
-            if not self._info.done():
-                self._info.set_exception(error)
-
-        post_to(self._loop, tell)
-
-    def _refuse_the_rest(self) -> None:
-        while not self._orders.empty():
-            match self._orders.get_nowait():
-                case Generation() as generation:
-                    self._waiting.append(generation)
-                case _Errand() as errand:
-                    post_to(self._loop, partial(_settle, errand.done, None, EngineStoppedError()))
-                case _Stop():
-                    pass
-        while self._waiting:
-            self._finish(self._waiting.popleft(), EngineStoppedError())
-
-    def _load(self) -> Scheduler:
-        # Imported here: MLX and transformers take seconds, in which the loop already answers /health.
-        from engine.scheduler import Scheduler  # noqa: PLC0415
-
-        self._scheduler = Scheduler.load(self._settings, self._tell_load)
-        info = self._scheduler.info
-        post_to(self._loop, lambda: self._info.set_result(info))
-        return self._scheduler
-
-    def _tell_load(self, doing: str, fraction: float) -> None:
-        self._last_step_at = time.monotonic()
-        if self._on_load is not None:
-            on_load = self._on_load
-            post_to(self._loop, lambda: on_load(doing, fraction))
-
-    def _next(self, scheduler: Scheduler) -> Generation | None:
-        """The next request; meanwhile remedies, and what is worth doing while nobody waits."""
-        while not self._is_stopping:
-            self._take_orders(scheduler, block=not self._waiting and not scheduler.work_idly())
-            if self._waiting:
-                return self._waiting.popleft()
-        return None
-
-    def _take_orders(self, scheduler: Scheduler, *, block: bool) -> None:
-        try:
-            while True:
-                order = self._orders.get(block=block)
-                block = False
-                match order:
-                    case Generation():
-                        self._waiting.append(order)
-                    case _Errand():
-                        self._run_errand(scheduler, order)
-                    case _Stop():
-                        self._is_stopping = True
-        except queue.Empty:
-            return
-
-    def _run_errand(self, scheduler: Scheduler, errand: _Errand) -> None:
-        result, error = None, None
-        try:
-            result = errand.work(scheduler)
-        except EngineError as raised:
-            error = raised
-        except Exception as raised:
-            log.exception("an errand met a fault")
-            error = EngineError(f"this did not work: {raised!r}")
-        post_to(self._loop, partial(_settle, errand.done, result, error))
-
-    def _serve(self, scheduler: Scheduler, generation: Generation) -> None:
-        self._since = self._last_step_at = time.monotonic()
-        self._serving = generation
-        error: EngineError | None = None
-        steps = scheduler.decode(generation.request)
-        try:
-            for batch in steps:
-                self._last_step_at = time.monotonic()
-                if batch.tokens:
-                    generation.deliver(batch, scheduler.usage)
-                self._take_orders(scheduler, block=False)
-                if generation.is_cancelled:
-                    break
-                if self._is_stopping and batch.finish is None:
-                    error = EngineStoppedError()
-                    break
-        except EngineError as raised:
-            error = raised
-        except (RuntimeError, ValueError, MemoryError) as raised:  # what MLX raises
-            error = DecodeError(f"decoding failed: {raised}")
-        except Exception as raised:
-            log.exception("request %s met a fault", generation.request.id)
-            error = DecodeError(f"decoding failed: {raised!r}")
-        finally:
-            steps.close()
-            self._serving = None
-            self._since = time.monotonic()
-            self._finish(generation, error, scheduler)
-
-    def _finish(self, generation: Generation, error: EngineError | None, scheduler: Scheduler | None = None) -> None:
-        generation.end(scheduler.usage if scheduler else generation.usage, error)
-        post_to(self._loop, lambda: self._forget(generation))
+    def _tell_to_stop(self) -> None:
+        self._decoding.is_stopping = True
+        self._decoding.orders.put(Stop())
 
     def _forget(self, generation: Generation) -> None:
         self._unfinished.discard(generation)
         if not self._unfinished:
             self._empty.set()
+
+    def _has_ended(self, error: EngineError) -> None:
+        """On the loop: whoever still waits for the thread is told that it is gone."""
+        self._ended.set()
+        if not self._info.done():
+            self._info.set_exception(error)
+            self._info.exception()  # heard, even if nobody waits for the model
+        for order in self._decoding.left_over():
+            match order:
+                case Generation():
+                    order.end(order.usage, EngineStoppedError())
+                    self._forget(order)
+                case Errand():
+                    _settle(order.done, None, EngineStoppedError())
+
+    # These two run on the decode thread.
+
+    def _run(self) -> None:
+        error: EngineError = EngineStoppedError()
+        try:
+            self._decoding.run()
+        except EngineError as raised:
+            error = raised
+        except Exception as raised:
+            log.exception("the decode thread ended")
+            error = ModelError(f"cannot load {self._settings.model}: {raised!r}")
+        self._post(self._has_ended, error)
+
+    def _post(self, callback: Callable[..., None], *arguments: Any) -> None:
+        post_to(self._loop, partial(callback, *arguments))
 
 
 def _settle(done: asyncio.Future[Any], result: Any, error: EngineError | None) -> None:

@@ -11,7 +11,9 @@ from tiny_model import EOS, VOCABULARY, random_prompt, reference, tiny_model, wr
 
 from engine.decode_thread import DecodeThread
 from engine.errors import (
+    DecodeError,
     DrainingError,
+    EngineError,
     EngineStoppedError,
     ModelError,
     PromptTooLongError,
@@ -191,3 +193,25 @@ async def test_a_cut_off_weight_file_fails_at_load_and_says_so(tmp_path):
 async def test_what_is_no_model_is_named(tmp_path):
     assert "no config.json" in await load_error(tmp_path)
     assert "neither a folder" in await load_error(Path("nonsense"))
+
+
+async def test_a_fault_ends_the_request_that_met_it_and_no_other(thread):
+    hopeless = GenerationRequest("h", tuple(random_prompt(1)), 20, Sampling(temperature="hot"))
+    with pytest.raises(DecodeError, match="str"):
+        await tokens_of(thread.submit(hopeless))
+    assert len(await tokens_of(thread.submit(request(random_prompt(1), 20)))) == 20
+
+
+async def test_prompts_that_cannot_be_saved_are_said_so(thread, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(EngineError, match="cannot save"):
+        await thread.save_prefixes(tmp_path / "file", 1 << 30, 5.0)
+
+
+async def test_after_it_has_ended_nothing_hangs(thread):
+    thread.stop()
+    await thread.ended()
+    with pytest.raises(DrainingError):
+        thread.submit(request(random_prompt(1)))
+    with pytest.raises(EngineStoppedError):
+        await thread.remedy("clear_cache")
