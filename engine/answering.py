@@ -17,6 +17,7 @@ from engine.openai_wire import ChatCall, CompletionCall, Options, parse_chat, pa
 from engine.reading import Piece, Reading
 from engine.request import Usage
 from engine.service import Service
+from engine.tool_calls import ToolCall
 
 BODY_S = 60.0
 """A client has so long to send its body."""
@@ -60,11 +61,11 @@ class Answering:
         answer = Answer(kind, f"{prefix}-{request[REQUEST_ID]}", created, self._service.model)
         if options.stream:
             return await self._stream(request, reading, answer, options)
-        text = ""
+        text, calls = "", tuple[ToolCall, ...]()
         while (piece := await reading.next()) is not None:
-            text += piece.text
+            text, calls = text + piece.text, calls + piece.calls
             if piece.finish:
-                return web.json_response(answer.whole(text, piece.finish, reading.usage))
+                return web.json_response(answer.whole(text, piece.finish, reading.usage, calls))
         raise EngineError("decoding ended without a reason")
 
     async def _stream(
@@ -75,7 +76,11 @@ class Answering:
             piece = await self._next(reading, events)
             if (first := answer.first_chunk()) is not None:
                 await events.event(first)
+            called = 0
             while piece is not None:
+                if piece.calls:
+                    await events.event(answer.calls_chunk(piece.calls, called))
+                    called += len(piece.calls)
                 if piece.text or piece.finish:
                     await events.event(answer.chunk(piece.text, piece.finish))
                 if piece.finish:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.request import Finish, Usage
+from engine.request import Usage
+from engine.tool_calls import ToolCall
 
 Kind = Literal["chat", "text"]
+Reason = Literal["stop", "length", "tool_calls"]
 
 
 @dataclass(frozen=True)
@@ -25,23 +27,31 @@ class Answer:
             return None
         return self._chunk({"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None})
 
-    def chunk(self, text: str, finish: Finish | None) -> dict[str, Any]:
+    def chunk(self, text: str, finish: Reason | None) -> dict[str, Any]:
         """A piece of text, the end, or both."""
         if self.kind == "text":
             return self._chunk({"index": 0, "text": text, "finish_reason": finish, "logprobs": None})
         delta = {"content": text} if text else {}
         return self._chunk({"index": 0, "delta": delta, "finish_reason": finish})
 
+    def calls_chunk(self, calls: tuple[ToolCall, ...], first: int) -> dict[str, Any]:
+        """Whole tool calls of a chat, of which `first` came before."""
+        made = [{"index": first + index, **self._call(call, first + index)} for index, call in enumerate(calls)]
+        return self._chunk({"index": 0, "delta": {"tool_calls": made}, "finish_reason": None})
+
     def usage_chunk(self, usage: Usage) -> dict[str, Any]:
         """What `stream_options.include_usage` asks for, after the last choice."""
         return {**self._chunk(None), "usage": usage_object(usage), "freshlane": speculation_object(usage)}
 
-    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]:
+    def whole(self, text: str, finish: Reason, usage: Usage, calls: tuple[ToolCall, ...] = ()) -> dict[str, Any]:
         """The answer to a request that does not stream."""
         if self.kind == "text":
             choice = {"index": 0, "text": text, "finish_reason": finish, "logprobs": None}
         else:
-            message = {"role": "assistant", "content": text, "refusal": None}
+            message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+            if calls:
+                made = [self._call(call, index) for index, call in enumerate(calls)]
+                message |= {"content": text or None, "tool_calls": made}
             choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
         return {
             **self._head("chat.completion"),
@@ -49,6 +59,10 @@ class Answer:
             "usage": usage_object(usage),
             "freshlane": speculation_object(usage),
         }
+
+    def _call(self, call: ToolCall, index: int) -> dict[str, Any]:
+        function = {"name": call.name, "arguments": call.arguments}
+        return {"id": f"call_{self.id}_{index}", "type": "function", "function": function}
 
     def _chunk(self, choice: dict[str, Any] | None) -> dict[str, Any]:
         return {**self._head("chat.completion.chunk"), "choices": [choice] if choice else []}

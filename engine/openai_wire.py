@@ -6,6 +6,8 @@ Fields that only concern OpenAI's own service (`user`, `store`, `metadata` and o
 
 from __future__ import annotations
 
+import contextlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,7 +164,21 @@ def _message(message: Any, name: str) -> dict[str, Any]:
     elif content is not None and not isinstance(content, str):
         fields.fail("content", "must be a string or a list of parts")
     # `developer` is OpenAI's later word for what every chat template knows as `system`.
-    return {**message, "role": "system" if role == "developer" else role, "content": content or ""}
+    read = {**message, "role": "system" if role == "developer" else role, "content": content or ""}
+    if calls := fields.items("tool_calls"):
+        read["tool_calls"] = [_tool_call(call, f"{name}.tool_calls[{index}]") for index, call in enumerate(calls)]
+    return read
+
+
+def _tool_call(call: Any, name: str) -> dict[str, Any]:
+    """Chat templates want the arguments as an object; OpenAI's clients send them as JSON text."""
+    if not isinstance(call, dict):
+        Fields({}).fail(name, "must be an object")
+    function = Fields(call, f"{name}.").inner("function")
+    arguments = function.raw("arguments")
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        arguments = json.loads(arguments)
+    return {**call, "function": {**function.values, "arguments": arguments}}
 
 
 def _part(part: Any, name: str) -> str:

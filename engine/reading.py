@@ -6,30 +6,38 @@ import dataclasses
 from dataclasses import dataclass
 from functools import partial
 
-from engine.detokenize import Detokenizer
+from engine.detokenize import CONTEXT_TOKENS, Detokenizer
 from engine.generation import Generation
-from engine.openai_wire import Options
-from engine.request import Finish, ModelInfo, TokenBatch, Usage
+from engine.openai_answers import Reason
+from engine.openai_wire import ChatCall, CompletionCall
+from engine.request import ModelInfo, TokenBatch, Usage
 from engine.stops import StopFinder
+from engine.tool_calls import ToolCall, ToolCallFinder
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some text, which may be empty; the last piece says why it is the last."""
+    """Some text, which may be empty, and whole tool calls; the last piece says why it is the last."""
 
     text: str
-    finish: Finish | None = None
+    finish: Reason | None = None
+    calls: tuple[ToolCall, ...] = ()
 
 
 class Reading:
     """Turns the batches of one generation into pieces of text. For one reader; `usage` counts what it has read."""
 
-    def __init__(self, generation: Generation, options: Options, info: ModelInfo) -> None:
+    def __init__(self, generation: Generation, call: ChatCall | CompletionCall, info: ModelInfo) -> None:
         self._generation = generation
-        decode = partial(info.tokenizer.decode, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        self._detokenizer = Detokenizer(decode, generation.request.prompt[-16:])
-        self._stops = StopFinder(options.stops)
+        self._finder = _tool_call_finder(call, info)
+        # The markers of tool calls are special tokens in some vocabularies.
+        decode = partial(
+            info.tokenizer.decode, skip_special_tokens=self._finder is None, clean_up_tokenization_spaces=False
+        )
+        self._detokenizer = Detokenizer(decode, generation.request.prompt[-CONTEXT_TOKENS:])
+        self._stops = StopFinder(call.options.stops)
         self._tokens = 0
+        self._has_called = False
 
     async def next(self) -> Piece | None:
         """The next piece; None after the last. Raises EngineError where decoding failed or the engine stopped.
@@ -53,10 +61,33 @@ class Reading:
         self._tokens += len(batch.tokens)
         # The token that ended it says so, it is no text.
         tokens = batch.tokens[:-1] if batch.finish == "stop" else batch.tokens
-        text = self._stops.feed(self._detokenizer.feed(tokens))
+        text, calls = self._part(self._detokenizer.feed(tokens), is_last=False)
         if batch.finish and not self._stops.is_found:
-            text += self._stops.feed(self._detokenizer.flush()) + self._stops.flush()
+            more, last_calls = self._part(self._detokenizer.flush(), is_last=True)
+            text, calls = text + more + self._stops.flush(), calls + last_calls
+        finish: Reason | None = batch.finish
         if self._stops.is_found:
             self._generation.cancel()
-            return Piece(text, "stop")
-        return Piece(text, batch.finish)
+            finish = "stop"
+        elif finish == "stop" and self._has_called:
+            finish = "tool_calls"
+        return Piece(text, finish, calls)
+
+    def _part(self, text: str, *, is_last: bool) -> tuple[str, tuple[ToolCall, ...]]:
+        """What may be shown of `text`, and what it calls."""
+        calls: list[ToolCall] = []
+        if self._finder is not None:
+            text, calls = self._finder.feed(text)
+            if is_last:
+                more, last_calls = self._finder.flush()
+                text, calls = text + more, calls + last_calls
+            self._has_called |= bool(calls)
+        return self._stops.feed(text), tuple(calls)
+
+
+def _tool_call_finder(call: ChatCall | CompletionCall, info: ModelInfo) -> ToolCallFinder | None:
+    tokenizer = info.tokenizer
+    if not isinstance(call, ChatCall) or not call.tools or not tokenizer.has_tool_calling:
+        return None
+    parse = partial(tokenizer.tool_parser, tools=call.tools)
+    return ToolCallFinder(tokenizer.tool_call_start, tokenizer.tool_call_end or "", parse)

@@ -63,7 +63,7 @@ class Service:
         if self.in_flight > MOST_IN_FLIGHT:
             raise OverloadedError(MOST_IN_FLIGHT)
         request = await self.off_loop(self._prompter.request, call, request_id)
-        return Reading(self.thread.submit(request), call.options, self.info)
+        return Reading(self.thread.submit(request), call, self.info)
 
     def health(self) -> dict[str, Any]:
         """What /health answers; `status` is ok, loading or draining."""

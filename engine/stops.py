@@ -16,6 +16,8 @@ class StopFinder:
         self._stops = tuple(stop for stop in stops if stop)
         self._held = ""
         self.is_found = False
+        self.rest = ""
+        """What came after the stop string that was found, in the piece that completed it."""
 
     def feed(self, piece: str) -> str:
         """The text that may be shown now. After a stop string was found, nothing."""
@@ -26,7 +28,9 @@ class StopFinder:
         if found:
             self.is_found = True
             self._held = ""
-            return text[: min(found)[1]]
+            end, start = min(found)
+            self.rest = text[end:]
+            return text[:start]
         shown = len(text) - self._possible_beginning(text)
         self._held = text[shown:]
         return text[:shown]

@@ -13,6 +13,7 @@ from engine.errors import FieldError, RequestError
 from engine.openai_answers import Answer, speculation_object, usage_object
 from engine.openai_wire import parse_chat, parse_completion
 from engine.request import Sampling, Usage
+from engine.tool_calls import ToolCall
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -77,7 +78,8 @@ def test_text_parts_are_joined_and_developers_are_the_system():
 def test_an_assistants_tool_calls_need_no_content():
     calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
     call = chat(messages=[*HELLO, {"role": "assistant", "content": None, "tool_calls": calls}])
-    assert call.messages[1]["tool_calls"] == calls
+    function = call.messages[1]["tool_calls"][0]["function"]
+    assert function == {"name": "f", "arguments": {}}, "templates want an object"
 
 
 def test_tools_go_unless_none_may_be_called():
@@ -218,6 +220,16 @@ def test_speculation_and_times_stand_beside_it():
         "accepted": 5,
     }
     assert speculation_object(Usage())["decode_tok_s"] is None
+
+
+def test_tool_calls_are_numbered_over_the_whole_answer():
+    answer, calls = Answer("chat", "c", 1, "m"), (ToolCall("f", "{}"), ToolCall("g", '{"x": 1}'))
+    streamed = answer.calls_chunk(calls, 3)["choices"][0]["delta"]["tool_calls"]
+    assert [call["index"] for call in streamed] == [3, 4]
+    message = answer.whole("", "tool_calls", USAGE, calls)["choices"][0]["message"]
+    assert message["content"] is None
+    assert message["tool_calls"][1]["function"] == {"name": "g", "arguments": '{"x": 1}'}
+    assert len({call["id"] for call in message["tool_calls"]}) == 2
 
 
 def test_chunks_and_answers_carry_their_kinds():
