@@ -28,6 +28,7 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python bench/proxy.py --json bench/results/proxy.json
+	$(BIN)/python bench/idle.py --json bench/results/idle.json
 	$(BIN)/python bench/engine.py --quick --json bench/results/engine.json
 
 docs: $(STAMP)
