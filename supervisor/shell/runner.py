@@ -6,6 +6,7 @@ Nobody else calls ``Lane.handle``. An error in here fails this lane and no other
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -104,8 +105,8 @@ class Runner:
         """Queue an event."""
         self._queue.put_nowait(event)
 
-    async def until(self, fact: Callable[[], T | None], within_s: float) -> T:
-        """Wait until ``fact`` gives something; looks after each event. Raises TimeoutError."""
+    async def until(self, fact: Callable[[], T | None], within_s: float | None) -> T:
+        """Wait until ``fact`` gives something; looks after each event. Raises TimeoutError; None waits for ever."""
         async with asyncio.timeout(within_s):
             while (found := fact()) is None:
                 await self._changed.wait()
@@ -162,18 +163,26 @@ class Runner:
         performer.canaries.cancel()
         self.gate.refuse(str(error), None)
         self._around.recycles.give_back(self.name)
-        for attendant in tuple(performer.attendants.values()):
-            attendant.stop()
-        async with asyncio.timeout(ENDING_S):
-            while performer.attendants:
-                event = await self._queue.get()
-                if isinstance(event, ev.WorkerExited | ev.SpawnFailed):
-                    performer.part_with(event.generation)
+        await self._end_workers()
         self.lane = Lane(old.name, old.terms, self.lane.organs.judge, Cadence(old.terms.canary), old.wish)
         performer.body = self.lane.body
         self.lane.body.workers.last_generation = old.workers.last_generation
         self.lane.body.state, self.lane.body.since = LaneState.FAILED, self._around.clock.now()
         self.lane.body.reason = f"a fault of freshlane: {error}"
+
+    async def _end_workers(self) -> None:
+        """Stop them all, or let their tethers do it; nothing else is listened to meanwhile."""
+        attendants = self._performer.attendants
+        for attendant in tuple(attendants.values()):
+            attendant.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ENDING_S):
+                while attendants:
+                    event = await self._queue.get()
+                    if isinstance(event, ev.WorkerExited | ev.SpawnFailed):
+                        self._performer.part_with(event.generation)
+        for generation in tuple(attendants):
+            self._performer.part_with(generation)
 
     # ---- what it keeps ----
 
@@ -235,7 +244,8 @@ class Runner:
     def stop_patience_s(self) -> float:
         """How long its worker may take to end once it was told to."""
         worker = self.lane.body.workers.active
-        return worker.stop_patience_s(self.lane.body.terms.stop_timeout_s) if worker else 0.0
+        terms = self.lane.body.terms
+        return terms.handoff_s + worker.stop_patience_s(terms.stop_timeout_s) if worker else 0.0
 
     def baseline(self) -> dict[str, Any]:
         """What fresh means for this lane."""
@@ -264,7 +274,7 @@ class Runner:
     async def follow_output(self) -> AsyncIterator[bytes]:
         """What workers write from now on, of this generation and of those to come."""
         while True:
-            process = await self.until(self._newest_process, float("inf"))
+            process = await self.until(self._newest_process, None)
             async for chunk in process.output.follow():
                 yield chunk
 
