@@ -47,6 +47,7 @@ def main() -> None:
     result["load_average"]["after"] = list(os.getloadavg())
     result["failed"] = failures({**result["comparisons"], "without BLAS": result["without_blas"]})
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(result, indent=2) + "\n")
     finish(result)
 
