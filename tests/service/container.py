@@ -1,0 +1,136 @@
+"""A container with systemd as its first process, over a throw-away copy of this machine's own files.
+
+The root is an overlay: what happens inside stays in memory and goes with the container. The network is this machine's,
+so a daemon inside is asked from outside as any other. Needs root; nothing is asked of the machine's own systemd.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.waiting import wait_until
+
+REPO = Path(__file__).resolve().parents[2]
+BOOT_S = 60.0
+ASK_S = 60.0
+
+
+class Container:
+    """One machine inside this one. Made by `booted`."""
+
+    def __init__(self, root: Path, log: Path) -> None:
+        self.root = root
+        self.log = log
+        self._nspawn: subprocess.Popen[bytes] | None = None
+        self.init_pid = 0
+
+    async def boot(self) -> None:
+        """Start systemd and wait until it is up."""
+        self._start()
+        await wait_until(self._is_up, BOOT_S, f"systemd to boot; see {self.log}")
+
+    def _start(self) -> None:
+        boot = ["systemd-nspawn", "--quiet", "-D", str(self.root), "--boot", "--register=no", "--keep-unit"]
+        with self.log.open("wb") as log:
+            self._nspawn = subprocess.Popen(
+                [*boot, *_binds(), "--", "--unit=basic.target"], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def _is_up(self) -> bool:
+        assert self._nspawn
+        if self._nspawn.poll() is not None:
+            raise AssertionError(f"systemd-nspawn ended: {self.log.read_text(errors='replace')[-2000:]}")
+        children = psutil.Process(self._nspawn.pid).children()
+        self.init_pid = children[0].pid if children else 0
+        return bool(self.init_pid) and self.run("systemctl", "is-active", "basic.target", check=False).returncode == 0
+
+    def run(self, *command: str, check: bool = True, timeout_s: float = ASK_S) -> subprocess.CompletedProcess[str]:
+        """Run a command inside, as its root, with a clean environment."""
+        enter = ["nsenter", "-t", str(self.init_pid), "-m", "-u", "-i", "-p", "-r", "-w"]
+        env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
+        done = subprocess.run(
+            [*enter, *command], check=False, capture_output=True, text=True, timeout=timeout_s, env=env
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"{command} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done
+
+    def show(self, unit: str, name: str) -> str:
+        """A property of a unit."""
+        return self.run("systemctl", "show", "-p", name, "--value", unit).stdout.strip()
+
+    def journal(self, unit: str) -> str:
+        """What a unit has written."""
+        return self.run("journalctl", "--no-pager", "-o", "short-precise", "-u", unit).stdout
+
+    def pids_of(self, unit: str) -> list[int]:
+        """Pids, as seen from outside, of all processes in the unit's control group."""
+        mark = f"/{unit}\n"
+        found = []
+        for process in psutil.Process(self.init_pid).children(recursive=True):
+            with contextlib.suppress(OSError):
+                if mark in Path(f"/proc/{process.pid}/cgroup").read_text():
+                    found.append(process.pid)
+        return found
+
+    def end(self) -> None:
+        """End everything inside."""
+        if not self._nspawn:
+            return
+        with contextlib.suppress(psutil.Error):
+            os.kill(self.init_pid, signal.SIGKILL)  # its namespace goes with it, and all that is in there
+        try:
+            self._nspawn.wait(15)
+        except subprocess.TimeoutExpired:
+            self._nspawn.kill()
+            self._nspawn.wait(15)
+
+
+def _binds() -> list[str]:
+    """What lies on another file system than / is not in an overlay of /."""
+    root = Path("/").stat().st_dev
+    needed = {REPO, Path(sys.prefix), Path(sys.base_prefix)}
+    return [f"--bind-ro={path}" for path in sorted(needed) if path.stat().st_dev != root]
+
+
+def _ask(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, timeout=ASK_S)
+
+
+@contextmanager
+def overlay_of_root() -> Iterator[Path]:
+    """All of / to write to, and nothing of it kept."""
+    place = Path(tempfile.mkdtemp(prefix="freshlane-container-"))
+    try:
+        _ask("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(place))
+        for name in ("upper", "work", "root"):
+            (place / name).mkdir(mode=0o755)
+        layers = f"lowerdir=/,upperdir={place}/upper,workdir={place}/work"
+        _ask("mount", "-t", "overlay", "overlay", "-o", layers, str(place / "root"))
+        yield place / "root"
+    finally:
+        for mounted in (place / "root", place):
+            with contextlib.suppress(subprocess.CalledProcessError):
+                _ask("umount", "--lazy", str(mounted))
+        with contextlib.suppress(OSError):
+            place.rmdir()
+
+
+def require_container() -> None:
+    """Skip only where a developer is not root; a machine that is meant to run this must be able to."""
+    if os.geteuid() != 0:
+        pytest.skip("booting systemd in a container needs root")
+    if shutil.which("systemd-nspawn") is None:
+        pytest.fail("systemd-nspawn is not installed: apt-get install systemd-container dbus (.ci/run does)")
