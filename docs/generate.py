@@ -1,4 +1,4 @@
-"""Writes the generated parts of docs/: run it by `make docs`; a test holds the files to what it would write.
+"""Writes the generated parts of docs/: run it by `make docs`; tests/docs holds the files to what it would write.
 
 A generated part of a hand-written page stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``.
 """
@@ -7,59 +7,97 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
+import typer
+from typer.core import TyperGroup
+
+from supervisor.api.openapi import openapi_document
+from supervisor.cli.app import app
 from supervisor.config.reference import config_reference
 from supervisor.core.lane import TABLE
 from supervisor.core.states import GATE_BY_STATE, SUCCESSORS, LaneState
 
 DOCS = Path(__file__).parent
+PART = re.compile(r"(?P<head><!-- generated: (?P<name>\w+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 
 
 def state_diagram() -> str:
     """The lane's states and steps, drawn from ``SUCCESSORS``."""
     lines = ["```mermaid", "stateDiagram-v2", "    [*] --> stopped"]
     for state, successors in SUCCESSORS.items():
-        lines += [f"    {state} --> {successor}: {why}" for successor, why in successors.items()]
+        # A colon or semicolon within a label ends it.
+        lines += [f"    {state} --> {successor}: {re.sub('[:;]', ',', why)}" for successor, why in successors.items()]
     return "\n".join([*lines, "```"])
 
 
 def gate_table() -> str:
     """What each state means for a request that arrives."""
-    rows = [f"| {state} | {GATE_BY_STATE[state]} |" for state in LaneState]
+    rows = [f"| `{state}` | {GATE_BY_STATE[state]} |" for state in LaneState]
     return "\n".join(["| state | gate |", "| --- | --- |", *rows])
 
 
 def event_table() -> str:
     """What each event means in each state, from the lane's table."""
-    marks = {"acts": "●", "ignored": "·", "impossible": "×"}
+    marks = {"acts": "●", "ignored": "·", "impossible": "✗"}
     head = " | ".join(state.replace("_", " ") for state in LaneState)
     lines = [f"| event | {head} |", "| --- |" + " :-: |" * len(LaneState)]
     for event, row in TABLE.items():
         cells = " | ".join(marks[row.meaning(state)] for state in LaneState)
         lines.append(f"| {event.__name__} | {cells} |")
-    return "\n".join([*lines, "", "● acts · ignored × impossible: a fault of the program, raised and journalled"])
+    return "\n".join([*lines, "", "● acts, · ignored, ✗ impossible: a fault of the program, raised and logged."])
+
+
+def command_table() -> str:
+    """Every verb, with the first line of its help."""
+    group = cast("TyperGroup", typer.main.get_command(app))
+    context = typer.Context(group)
+    lines = ["| command | does |", "| --- | --- |"]
+    for name in group.list_commands(context):
+        verb = group.get_command(context, name)
+        text = (verb.help or "").strip() if verb else ""
+        first_line = text.split("\n", maxsplit=1)[0].replace("|", "\\|")
+        lines.append(f"| `freshlane {name}` | {first_line} |")
+    return "\n".join(lines)
+
+
+def path_table() -> str:
+    """Every path of the API, from its own description."""
+    lines = ["| request | does | needs |", "| --- | --- | --- |"]
+    for path, item in openapi_document("").get("paths", {}).items():
+        for method, operation in item.items():
+            if method != "parameters":
+                key = _key(path, is_open=operation.get("security") is not None)
+                lines.append(f"| `{method.upper()} {path}` | {operation['summary']} | {key} |")
+    return "\n".join(lines)
+
+
+def _key(path: str, *, is_open: bool) -> str:
+    if is_open:
+        return "nothing"
+    return "a client's key" if path.startswith("/v1") else "either key" if path == "/metrics" else "an admin's key"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "states": state_diagram,
+    "gate": gate_table,
+    "events": event_table,
+    "commands": command_table,
+    "paths": path_table,
+}
 
 
 def filled(page: str) -> str:
-    """``page`` with each generated part made anew."""
-    for name, make in PARTS.items():
-        pattern = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        text = make()
-        page = pattern.sub(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page)  # type: ignore[misc]
-    return page
-
-
-PARTS = {"states": state_diagram, "gate": gate_table, "events": event_table}
+    """``page`` with each generated part made anew. Raises KeyError for a part that nothing makes."""
+    return PART.sub(lambda found: f"{found['head']}{PARTS[found['name']]()}\n{found['end']}", page)
 
 
 def pages() -> dict[Path, str]:
-    """Every file with a generated part, and what it should hold."""
-    architecture = DOCS / "architecture.md"
-    return {
-        architecture: filled(architecture.read_text(encoding="utf-8")),
-        DOCS / "config.md": config_reference(),
-    }
+    """Every page of docs/, and what it should hold."""
+    written = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    return {**{path: filled(text) for path, text in written.items()}, DOCS / "config.md": config_reference()}
 
 
 def main() -> int:
