@@ -31,6 +31,7 @@ def lane_terms(settings: Settings, lane: LaneSettings, *, memory_total_bytes: in
         drain_timeout_s=lane.drain_timeout,
         shutdown_timeout_s=settings.fleet.shutdown_timeout,
         stop_timeout_s=lane.stop_timeout,
+        handoff_s=0.0 if lane.is_attached or not lane.prefix.handoff else lane.prefix.timeout,
         may_kill=lane.kill == "if_hung",
         replace=_replace(lane, is_macos=is_macos),
         memory_budget_bytes=int(memory_total_bytes * BUDGET_OF_MACHINE) if budget is None else budget,

@@ -78,6 +78,8 @@ class LaneBody:
         self.crashes = CrashHistory()
         self.allowance = RecycleAllowance()
         self.is_window_open = True
+        self.is_hurried = False
+        """A person wants it stopped at once."""
         self.is_outdated = False
         """The worker runs with settings that a reload has replaced."""
         self.start_took_s = 0.0
@@ -165,7 +167,7 @@ class LaneBody:
         worker = self.workers.begin(at)
         self.workers.active = worker
         self.goal = None
-        self.is_outdated = False
+        self.is_outdated = self.is_hurried = False
         self.enter(LaneState.STARTING, at, reason)
         self.say(HoldGate(reason), AwaitRoom(worker.generation, self.room_bytes))
         self.arm(TimerName.ROOM, self.terms.memory_timeout_s)
@@ -185,8 +187,11 @@ class LaneBody:
         self.say(CancelCanary())
         self.arm(TimerName.DRAIN, due_s)
 
-    def stop_active(self, at: float, goal: Goal, reason: str) -> None:
-        """Send the active worker its stop signal; what follows its exit is ``goal``."""
+    def stop_active(self, at: float, goal: Goal, reason: str, *, hands_over: bool = False) -> None:
+        """Send the active worker its stop signal; what follows its exit is ``goal``.
+
+        ``hands_over``: it is well, and may first save its prefix cache for the next one.
+        """
         self.goal = goal
         worker = self.active
         worker.stop_sent_at = at
@@ -201,7 +206,16 @@ class LaneBody:
             TimerName.DRAIN,
             TimerName.CUT,
         )
-        self.say(CancelCanary(), StopWorker(worker.generation))
+        can_save = hands_over and not self.is_hurried and worker.ready_at is not None
+        handoff_s = self.terms.handoff_s if can_save else 0.0
+        self.say(CancelCanary(), StopWorker(worker.generation, handoff_s))
+        self.arm(TimerName.STOP, handoff_s + worker.stop_patience_s(self.terms.stop_timeout_s))
+
+    def hurry(self) -> None:
+        """A stop is under way: the signal is due now, whatever the worker would still save."""
+        worker = self.active
+        self.is_hurried = True
+        self.say(StopWorker(worker.generation))
         self.arm(TimerName.STOP, worker.stop_patience_s(self.terms.stop_timeout_s))
 
     def retire(self, worker: Worker, at: float) -> None:

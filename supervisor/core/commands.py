@@ -31,9 +31,13 @@ class SpawnWorker(Command):
 
 @dataclass(frozen=True, slots=True)
 class StopWorker(Command):
-    """Send the lane's stop signal to the worker's group, once."""
+    """Send the lane's stop signal to the worker's group, once.
+
+    ``handoff_s``: before that, let it save its prefix cache for at most so long; said again with 0, the signal is due.
+    """
 
     generation: int
+    handoff_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class Recycler:
         replacement.unserved_at = replacement.stop_sent_at = at
         body.disarm(TimerName.WAIT_IDLE, TimerName.PROOF, TimerName.RETRY)
         body.say(WriteIntent(replacement.record(None)))
-        body.stop_active(at, Goal.RECYCLE, replacement.reason)
+        body.stop_active(at, Goal.RECYCLE, replacement.reason, hands_over=not replacement.may_cut)
 
     def old_gone(self, at: float) -> None:
         """The old worker's process ended."""

@@ -120,6 +120,8 @@ class LaneTerms:
     drain_timeout_s: float = 600.0
     shutdown_timeout_s: float = 60.0
     stop_timeout_s: float | None = None
+    handoff_s: float = 0.0
+    """How long a worker may save its prefix cache before its stop signal; 0: it saves none."""
     may_kill: bool = True
     replace: Replace | None = None
     """None (auto): overlap if twice the measured peak fits ``memory_budget_bytes``."""

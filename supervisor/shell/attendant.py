@@ -4,6 +4,7 @@ It decides nothing: the lane says when to spawn, stop and kill. What it answers 
 
     find_room   RoomLacked (each time the reason changes), then RoomFound
     spawn       WorkerSpawned or SpawnFailed; then WorkerReady; then WorkerMeasured, again and again; WorkerHung
+    stop        saves the prefix cache first, where there is time for it
     stop, kill  WorkerExited, exactly once, also where there was no process yet
 """
 
@@ -20,6 +21,7 @@ from supervisor.shell import ports
 from supervisor.shell.attached import AttachedServer, Process, port_of
 from supervisor.shell.canary_desk import CanaryDesk
 from supervisor.shell.gate import Gate
+from supervisor.shell.handoff import Handoff
 from supervisor.shell.hang_guard import HangGuard
 from supervisor.shell.launch import Launch, launch_of, served_models
 from supervisor.shell.pace import every
@@ -48,6 +50,8 @@ class Attendant:
         tell: Callable[[ev.WorkerEvent], None],
         gate: Gate,
         canaries: CanaryDesk,
+        handoff: Handoff,
+        beside: Callable[[], Upstream | None],
     ) -> None:
         self.lane = lane
         self.generation = generation
@@ -59,9 +63,13 @@ class Attendant:
         self._tell = tell
         self._gate = gate
         self._canaries = canaries
+        self._handoff = handoff
+        self._beside = beside
+        """The worker that still serves while this one starts, if there is one."""
         self._tasks = Tasks()
         self._room: asyncio.Task[None] | None = None
         self._life: asyncio.Task[None] | None = None
+        self._parting: asyncio.Task[None] | None = None
         self._is_stopping = False
 
     @property
@@ -79,10 +87,17 @@ class Attendant:
         """Start the process."""
         self._life = self._tasks.start(self._live(), "live")
 
-    def stop(self) -> None:
-        """Send the stop signal, or, where no process is there yet, see to it that there will be none for long."""
+    def stop(self, handoff_s: float = 0.0) -> None:
+        """Send the stop signal, or, where no process is there yet, see to it that there will be none for long.
+
+        With ``handoff_s`` seconds it is first asked to save its prefix cache; said again without, that is broken off.
+        """
         self._is_stopping = True
-        if self.process:
+        if self._parting:
+            self._parting.cancel()
+        if self.process and self.upstream and handoff_s > 0:
+            self._parting = self._tasks.start(self._save_and_stop(self.process, self.upstream, handoff_s), "save")
+        elif self.process:
             self.process.send_stop()
         elif self._life is None:
             if self._room:
@@ -103,6 +118,10 @@ class Attendant:
             await self.upstream.close()
         if self.process:
             await self.process.close()
+
+    async def _save_and_stop(self, process: Process, upstream: Upstream, handoff_s: float) -> None:
+        await self._handoff.save(upstream, handoff_s)
+        process.send_stop()
 
     # ---- the way there ----
 
@@ -190,6 +209,7 @@ class Attendant:
             self.trouble = await signs.what_is_missing(self.lane.start_timeout)
             if not self.trouble:
                 break
+        await self._handoff.load(self.upstream, self._beside())
         self._let_go_of_start()
         self._say(ev.WorkerReady(self._now(), self.generation))
         await self._read_on(signs, process)

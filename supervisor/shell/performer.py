@@ -15,11 +15,13 @@ from supervisor.settings import LaneSettings
 from supervisor.shell.attendant import Attendant
 from supervisor.shell.canary_desk import CanaryDesk
 from supervisor.shell.gate import Gate, GateTerms
+from supervisor.shell.handoff import Handoff
 from supervisor.shell.lane_memory import LaneMemory
 from supervisor.shell.recycle_desk import RecycleDesk
 from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.tasks import Tasks
 from supervisor.shell.timers import Timers
+from supervisor.shell.upstream import Upstream
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +52,7 @@ class Performer:
         self.memory = LaneMemory(settings.name, around.history, around.clock)
         self.recycles = RecycleDesk(settings, self.gate, around, recycled)
         self.canaries = CanaryDesk(settings, self.gate, around, tasks, self._sampled)
+        self.handoff = Handoff(settings, around.state_dir / "prefix" / settings.name, self.gate, self.recycles)
         self.timers = Timers(lambda name: tell(ev.TimerFired(self._now(), name)))
         self._around = around
         self._tasks = tasks
@@ -59,7 +62,7 @@ class Performer:
 
     def take(self, settings: LaneSettings) -> None:
         """A reload changed the lane's settings; workers that live keep those they were started with."""
-        self.settings = self.recycles.settings = self.canaries.settings = settings
+        self.settings = self.recycles.settings = self.canaries.settings = self.handoff.settings = settings
         self.gate.terms = gate_terms(settings)
 
     async def perform(self, command: cmd.Command) -> None:
@@ -112,13 +115,22 @@ class Performer:
             tell=self._tell,
             gate=self.gate,
             canaries=self.canaries,
+            handoff=self.handoff,
+            beside=lambda: self._beside(command.generation),
         )
         self.attendants[command.generation] = attendant
         attendant.find_room(command.need_bytes)
 
     def _stop_worker(self, command: cmd.StopWorker) -> None:
         self.recycles.worker_stops()
-        self.attendants[command.generation].stop()
+        self.attendants[command.generation].stop(command.handoff_s)
+
+    def _beside(self, generation: int) -> Upstream | None:
+        """The active worker, while another generation starts beside it."""
+        active = self.body.workers.active if self.body else None
+        if active is None or active.generation == generation:
+            return None
+        return self.attendants[active.generation].upstream
 
     def _open_gate(self, command: cmd.OpenGate) -> None:
         self.recycles.gate_opens()

@@ -64,6 +64,16 @@ class RecycleDesk:
         if self._tally:
             self._tally.memory_after_start = self._available()
 
+    def prefix_saved(self, tokens: int, took_s: float) -> None:
+        """The old worker had its time to save its prefix cache."""
+        if self._tally:
+            self._tally.saved_tokens, self._tally.saving_s = tokens, took_s
+
+    def prefix_restored(self, tokens: int) -> None:
+        """The new worker took in what the old one saved."""
+        if self._tally:
+            self._tally.restored_tokens = tokens
+
     # ---- the papers ----
 
     async def write_intent(self, record: RecycleRecord) -> None:

@@ -59,6 +59,7 @@ class Runner:
         self._performer.body = self.lane.body
         self._fingerprint = ""
         self._kept_baseline: dict[str, Any] = {}
+        self._taking_since: float | None = None
 
     @property
     def name(self) -> str:
@@ -115,12 +116,14 @@ class Runner:
     async def _run(self) -> None:
         while True:
             event = await self._queue.get()
+            self._taking_since = self._around.clock.now()
             try:
                 await self._take(event)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with this lane, its siblings go on
                 await self._fail(error)
             self.has_served = self.has_served or self.lane.state in SERVES
             self._chronicle.look(self.lane)
+            self._taking_since = None
             self._changed.set()
             self._changed = asyncio.Event()
 
@@ -239,6 +242,11 @@ class Runner:
     def is_without_worker(self) -> bool:
         """Whether no process of this lane is left."""
         return not self._performer.attendants
+
+    @property
+    def event_under_way_s(self) -> float:
+        """How long the event at hand has taken so far; 0 if none is at hand."""
+        return 0.0 if self._taking_since is None else self._around.clock.now() - self._taking_since
 
     @property
     def stop_patience_s(self) -> float:

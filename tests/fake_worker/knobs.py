@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import time
 import typing
 from dataclasses import dataclass, field
@@ -81,6 +82,7 @@ class Knobs:
     comments_every: float = knob(0.0, "seconds between SSE comments during prefill; implies early headers")
     split_writes: bool = knob(False, "each event goes out in two writes")
     cached_tokens: bool = knob(True, "prompts that begin like earlier ones are prefilled only from there on")
+    prefix: Literal["ok", "none", "500", "hang"] = knob("ok", "what /prefix/save and /prefix/load do; none is 404")
     prefix_blocks: int = knob(100_000, "how many blocks of 64 tokens the prefix cache keeps")
 
     start_delay: float = knob(0.0, "seconds until the port opens")
@@ -89,10 +91,14 @@ class Knobs:
     fail_spawns: int = knob(0, "the first so many spawns (by --spawn-counter) exit with --exit-code")
     exit_code: int = knob(0, "not 0: exits with it after the start delay; of --fail-spawns only those, 0 is 1")
     health: Literal["ok", "500", "hang"] = knob("ok", "what /health does")
+    health_status: str = knob("ok", "the status that its body tells, with 200")
     mode: Mode = knob("ok", "what generation does; no_done, cut, error_event and stall after --mode-tokens tokens")
     mode_tokens: int = knob(3, "tokens sent before that")
     mode_after: int = knob(0, "requests served well before the mode begins")
     mode_for: int = knob(0, "requests the mode lasts; 0: for ever")
+    ill_generations: int = knob(
+        0, "mode, health, health_status, sigterm and crash_after only in generations up to this one; 0: all"
+    )
     slots: int = knob(0, "requests served at once, others wait; 0: any number")
     one_at_a_time: bool = knob(False, "one slot, and health waits for it too")
     keep_generating: bool = knob(False, "a client that leaves does not end its generation")
@@ -145,7 +151,7 @@ class LiveKnobs:
 
     def __init__(self, start: Knobs) -> None:
         self._start = start
-        self._now = start
+        self._now = _for_this_generation(start)
         self._looked_at = -1.0
         self._seen: tuple[int, int, int] | None = None
 
@@ -166,7 +172,15 @@ class LiveKnobs:
         except (OSError, ValueError):
             return  # not there yet, or half written: the next look reads it
         self._seen = seen
-        self._now = dataclasses.replace(self._start, **{name: _plain(value) for name, value in changes.items()})
+        now = dataclasses.replace(self._start, **{name: _plain(value) for name, value in changes.items()})
+        self._now = _for_this_generation(now)
+
+
+def _for_this_generation(knobs: Knobs) -> Knobs:
+    """A later generation than the ill ones is well."""
+    if not knobs.ill_generations or int(os.environ.get("FRESHLANE_GENERATION", "0")) <= knobs.ill_generations:
+        return knobs
+    return dataclasses.replace(knobs, mode="ok", health="ok", health_status="ok", sigterm="exit", crash_after=0)
 
 
 def _plain(value: Any) -> Any:

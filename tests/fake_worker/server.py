@@ -186,7 +186,7 @@ class Server:
             if not self._loaded:
                 await answer.json(503, {"status": "loading"})
                 return
-            await answer.json(200, {"status": "ok", "model": knobs.model})
+            await answer.json(200, {"status": knobs.health_status, "model": knobs.model})
 
     @property
     def _loaded(self) -> bool:
@@ -214,8 +214,13 @@ class Server:
         folder = request.json().get("folder")
         if not isinstance(folder, str):
             raise Refused(400, "folder must be a path", param="folder")
-        name = request.path.rpartition("/")[2]
+        name, how = request.path.rpartition("/")[2], self._knobs().prefix
         self._tally.calls.append(f"prefix_{name}")
+        if how == "hang":
+            await answer.wait_for_goodbye()
+            raise GoneError
+        if how != "ok":
+            raise Refused(404 if how == "none" else 500, "no prefix cache", "prefix")
         await answer.json(200, self._cache.save(Path(folder)) if name == "save" else self._cache.load(Path(folder)))
 
     async def _embed(self, request: Request, answer: Answer) -> None:

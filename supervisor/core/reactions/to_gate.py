@@ -26,7 +26,7 @@ def emptied(lane: Organs, event: GateEmptied) -> None:
         case Goal.RECYCLE:
             lane.recycler.stop_old(event.at)
         case Goal.STOP | Goal.UNLOAD:
-            body.stop_active(event.at, body.goal, body.reason)
+            body.stop_active(event.at, body.goal, body.reason, hands_over=True)
         case _:
             pass  # a restart or retry does not drain: its worker never served
 

@@ -50,6 +50,7 @@ def stop(lane: Organs, event: StopAsked) -> None:
     why = event.reason or ("the daemon stops" if event.is_shutdown else "stopped by a person")
     lane.recycler.give_up(event.at, Outcome.ABORTED, why)
     lane.measurer.stand_down()
+    body.is_hurried = body.is_hurried or event.is_now
     match body.state:
         case _S.SERVING | _S.SUSPECT | _S.DRAINING:
             due = body.terms.shutdown_timeout_s if event.is_shutdown else body.terms.drain_timeout_s
@@ -57,11 +58,13 @@ def stop(lane: Organs, event: StopAsked) -> None:
             if event.is_now:
                 body.say(CutRequests(body.active.generation, why))
         case _S.STARTING | _S.WARMING | _S.DRAINED:
-            body.stop_active(event.at, Goal.STOP, why)
+            body.stop_active(event.at, Goal.STOP, why, hands_over=True)
         case _S.STOPPING:
             body.goal = Goal.STOP
             body.reason = why
             body.close_gate(why)
+            if event.is_now:
+                body.hurry()
         case _S.BLOCKED if body.has_process and not event.is_shutdown:
             body.stop_active(event.at, Goal.STOP, why)
         case _S.BLOCKED if body.has_process:
@@ -119,7 +122,7 @@ def change_terms(lane: Organs, event: TermsChanged) -> None:
             body.is_outdated = True
         case _S.STARTING | _S.WARMING:
             lane.measurer.stand_down()
-            body.stop_active(event.at, Goal.RESTART, why)
+            body.stop_active(event.at, Goal.RESTART, why, hands_over=True)
         case _S.BACKING_OFF | _S.FAILED:
             body.crashes.clear()
             body.disarm(TimerName.BACK_OFF)
