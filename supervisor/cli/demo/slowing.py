@@ -1,0 +1,35 @@
+"""The demo's hold on the program that slows a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+END_S = 5.0
+
+
+@asynccontextmanager
+async def slowed(pid: int, factor: float) -> AsyncIterator[None]:
+    """Within the block ``pid`` runs ``factor`` times slower; behind it, however it is left, at full speed."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "supervisor.cli.demo.slower", str(pid), str(factor)),
+        stdin=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for the demo, which then ends this one
+    )
+    try:
+        yield
+    finally:
+        if process.stdin:
+            process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), END_S)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
