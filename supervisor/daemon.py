@@ -28,8 +28,11 @@ from supervisor.shell.clock import Clock
 from supervisor.shell.device import Device
 from supervisor.shell.eventbus import EventBus
 from supervisor.shell.fleet import Fleet
+from supervisor.shell.fleet_health import FleetHealth
 from supervisor.shell.host import Host
 from supervisor.shell.ledger import Ledger
+from supervisor.shell.notify import Notifier
+from supervisor.shell.refusal_note import forget_refusal, keep_refusal
 from supervisor.shell.slots import Slots
 from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.tasks import Tasks
@@ -52,12 +55,12 @@ class PortTakenError(FreshlaneError):
 
 
 def run(config_path: Path, under: str | None = None) -> int:
-    """Run the daemon until it is told to stop; the exit code."""
+    """Run the daemon until it is told to stop; the exit code, in the terms of what it runs ``under``."""
     try:
         loaded = load(config_path)
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
-        return BAD_CONFIG
+        return _refused(BAD_CONFIG, str(error), under)
     settings = loaded.settings
     secrets = (*settings.keys_of_clients(), *settings.keys_of_admins())
     with contextlib.closing(logs.configure(settings.log, secrets=secrets)):
@@ -65,10 +68,16 @@ def run(config_path: Path, under: str | None = None) -> int:
             return uvloop.run(Daemon(loaded, config_path).run(under))
         except PortTakenError as error:
             log.error("port_taken", error=str(error))
-            return PORT_TAKEN
+            return _refused(PORT_TAKEN, str(error), under)
         except FreshlaneError as error:
             log.error("daemon_failed", error=str(error))
             return FAILED
+
+
+def _refused(code: int, reason: str, under: str | None) -> int:
+    """Starting again would not help. launchd has no exit codes for that: it starts again whatever did not end in 0."""
+    keep_refusal(code, reason)
+    return OK if under == "launchd" else code
 
 
 class Daemon:
@@ -78,22 +87,34 @@ class Daemon:
         self._loaded = loaded
         self._config_path = config_path
         self._tasks = Tasks()
+        self._notifier = Notifier()
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
 
     async def run(self, under: str | None) -> int:
         """Come up, serve until a signal, go down."""
+        self._tasks.start(self._notifier.run(), "tell the service manager")
+        try:
+            await self._live(under)
+        finally:
+            await self._tasks.close()
+            self._notifier.close()
+        return OK
+
+    async def _live(self, under: str | None) -> None:
         settings = self._loaded.settings
         async with self._surroundings(settings) as around:
             fleet = Fleet(self._loaded, self._config_path, around, version=metadata.version("freshlane"))
+            fleet.while_reloading = self._notifier.reloading
             self._mind_signals(fleet)
             async with _listening(build_app(fleet, token=ensure_token(settings.state_dir)), settings):
                 await fleet.open()
                 log.info("listening", url=f"http://{settings.listen}", lanes=list(settings.lanes), under=under)
+                forget_refusal()
+                self._notifier.ready(FleetHealth(fleet, around.host))
                 await self._stop.wait()
                 await self._go_down(fleet)
             await fleet.close()
-        return OK
 
     @asynccontextmanager
     async def _surroundings(self, settings: Settings) -> AsyncIterator[Surroundings]:
@@ -134,6 +155,7 @@ class Daemon:
     async def _go_down(self, fleet: Fleet) -> None:
         """Drain and stop the lanes; a second signal makes it cut."""
         log.info("stopping", grace_s=fleet.settings.fleet.shutdown_timeout)
+        self._notifier.stopping()
         stopping = self._tasks.start(fleet.stop(), "stop the lanes")
         hurry = self._tasks.start(self._stop_now.wait(), "a second signal")
         await asyncio.wait({stopping, hurry}, return_when=asyncio.FIRST_COMPLETED)

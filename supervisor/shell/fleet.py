@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ class Fleet:
         self._started_at = around.clock.wall()
         self._reloading = asyncio.Lock()
         self._announcer = Announcer(loaded.settings.on_recycle, around.events)
+        self.while_reloading: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Entered for as long as a reload takes."""
 
     # ---- what it is made of ----
 
@@ -133,24 +136,28 @@ class Fleet:
     async def reload(self) -> dict[str, Any]:
         """Read the file again: checked whole, then applied whole. Raises ConfigError, and then nothing has changed."""
         async with self._reloading:
-            loaded = await asyncio.to_thread(load, self.config_path)
-            plan = plan_reload(self.settings, loaded.settings)
-            self.settings = loaded.settings
-            self._take_fleet_settings()
-            for name, change in plan.lanes.items():
-                match change:
-                    case "added":
-                        await self._add(loaded.settings.lanes[name])
-                    case "removed":
-                        self._tasks.start(self._remove(name), f"remove {name}")
-                    case "updated" | "recycled":
-                        lane = loaded.settings.lanes[name]
-                        self._runners[name].change(lane, self._terms(lane), needs_worker=change == "recycled")
-                    case _:
-                        pass
-            self._index()
-            log.info("reloaded", lanes=plan.lanes, needs_restart=plan.needs_restart)
-            return {"lanes": plan.lanes, "needs_restart": list(plan.needs_restart), "errors": []}
+            with self.while_reloading():
+                return await self._reload()
+
+    async def _reload(self) -> dict[str, Any]:
+        loaded = await asyncio.to_thread(load, self.config_path)
+        plan = plan_reload(self.settings, loaded.settings)
+        self.settings = loaded.settings
+        self._take_fleet_settings()
+        for name, change in plan.lanes.items():
+            match change:
+                case "added":
+                    await self._add(loaded.settings.lanes[name])
+                case "removed":
+                    self._tasks.start(self._remove(name), f"remove {name}")
+                case "updated" | "recycled":
+                    lane = loaded.settings.lanes[name]
+                    self._runners[name].change(lane, self._terms(lane), needs_worker=change == "recycled")
+                case _:
+                    pass
+        self._index()
+        log.info("reloaded", lanes=plan.lanes, needs_restart=plan.needs_restart)
+        return {"lanes": plan.lanes, "needs_restart": list(plan.needs_restart), "errors": []}
 
     def _take_fleet_settings(self) -> None:
         self._around.starts.resize(self.settings.fleet.max_starting)

@@ -1,13 +1,12 @@
-"""What systemd is told of the daemon (sd_notify): that it is up, how the lanes are, that it lives, that it needs time."""
+"""What systemd is told of the daemon (sd_notify): it is up, how its lanes are, it lives, it needs time."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -30,7 +29,7 @@ class Health(Protocol):
         """All lanes in one line."""
 
     def trouble(self, watchdog_s: float) -> str | None:
-        """Why systemd should rather restart the daemon, which has to answer within ``watchdog_s``; None if it is well."""
+        """Why systemd, which waits for ``watchdog_s``, should rather restart the daemon; None if it is well."""
 
 
 class Notifier:
@@ -78,12 +77,16 @@ class Notifier:
 
     @contextmanager
     def reloading(self) -> Iterator[None]:
-        """While lanes.yaml is read again."""
+        """While lanes.yaml is read again; a daemon that is not up yet, or goes down, does not say so."""
+        if self._needs_time:
+            yield
+            return
         self.send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
             yield
         finally:
-            self.send("READY=1")
+            if not self._needs_time:
+                self.send("READY=1")
 
     def close(self) -> None:
         """Nothing more is to be said."""
@@ -118,7 +121,7 @@ class Notifier:
         return [f"STATUS={status}"]
 
     def _watchdog(self, now: float) -> list[str]:
-        """At half the interval, and later while something is wrong: then every tick, until it is not or systemd acts."""
+        """At half the interval. While something is wrong not at all: it is looked at every tick until systemd acts."""
         if self.watchdog_s is None or now < self._petted_at + self.watchdog_s / 2:
             return []
         trouble = self._health.trouble(self.watchdog_s) if self._health else None
@@ -130,31 +133,3 @@ class Notifier:
         self._said_trouble = None
         self._petted_at = now
         return ["WATCHDOG=1"]
-
-
-class FleetHealth:
-    """Tells of the fleet: built from functions, so that it needs nothing but what it asks."""
-
-    def __init__(
-        self,
-        states: Callable[[], dict[str, str]],
-        lag_since: Callable[[float], float],
-        stuck_for: Callable[[], dict[str, float]],
-    ) -> None:
-        self._states = states
-        self._lag_since = lag_since
-        self._stuck_for = stuck_for
-
-    def status(self) -> str:
-        """``2 lanes: chat serving, code starting``."""
-        states = self._states()
-        count = f"{len(states)} lane{'' if len(states) == 1 else 's'}"
-        return f"{count}: {', '.join(f'{name} {state}' for name, state in states.items())}" if states else count
-
-    def trouble(self, watchdog_s: float) -> str | None:
-        """The loop lags by a quarter of the interval, or a lane has been at one event for four."""
-        lag_s = self._lag_since(time.monotonic() - 2 * TICK_S)
-        if lag_s > watchdog_s / 4:
-            return f"the event loop is {lag_s:.1f} s late"
-        stuck = {name: at_it_s for name, at_it_s in self._stuck_for().items() if at_it_s > 4 * watchdog_s}
-        return f"no progress in {', '.join(stuck)}" if stuck else None

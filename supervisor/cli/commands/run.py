@@ -28,4 +28,6 @@ def run(
     """Run the daemon in the foreground. TERM drains and stops, HUP reloads."""
     from supervisor.daemon import run as run_daemon  # noqa: PLC0415 - the help must not load the whole daemon
 
-    raise typer.Exit(run_daemon(require_config(config), under=under.value if under else None))
+    # A service's file that has gone is for the daemon to tell of, in the terms of the service manager.
+    path = config if config and under else require_config(config)
+    raise typer.Exit(run_daemon(path, under=under.value if under else None))
