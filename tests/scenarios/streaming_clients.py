@@ -40,7 +40,7 @@ class Clients:
 
     url: str
     model: str
-    lengths: tuple[int, ...] = (8, 8, 8, 8, 8, 8, 16, 100)
+    lengths: tuple[int, ...] = (8, 8, 8, 8, 8, 8, 16, 64)
     answers: list[Answer] = field(default_factory=list)
     inflight: int = 0
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -21,7 +21,7 @@ AGEING = {"decay_from": 66.5, "decay_to": 20.5, "decay_requests": 85}
 CANARY = {
     "every": "4s",
     "prompt_tokens": [256],
-    "max_tokens": 24,
+    "max_tokens": 12,
     "max_time": "2s",
     "idle_for": "0s",
     "budget": "100%",
