@@ -14,7 +14,7 @@ import structlog
 from supervisor import jsontext
 from supervisor.journal import durable
 from supervisor.shell.clock import Clock, rfc3339
-from supervisor.units.launchd import REFUSAL_VARIABLE
+from supervisor.units.terms import REFUSAL_VARIABLE
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,6 @@ from supervisor.units.terms import NAME, OPEN_FILES, ServiceTerms
 
 LABEL = f"dev.{NAME}.daemon"
 THROTTLE_S = 10
-REFUSAL_VARIABLE = "FRESHLANE_REFUSAL_FILE"
 
 
 def launchd_plist(terms: ServiceTerms) -> bytes:
@@ -18,11 +17,10 @@ def launchd_plist(terms: ServiceTerms) -> bytes:
 
 
 def _job(terms: ServiceTerms) -> dict[str, Any]:
-    files = {"NumberOfFiles": OPEN_FILES}
     return {
         "Label": LABEL,
         "ProgramArguments": terms.command("run", "--under", "launchd"),
-        "EnvironmentVariables": {**terms.environment, REFUSAL_VARIABLE: terms.refusal_file},
+        "EnvironmentVariables": dict(terms.variables),
         "RunAtLoad": True,
         # The daemon exits 0 when starting it again would not help, and launchd has no list of such codes.
         "KeepAlive": {"SuccessfulExit": False},
@@ -32,8 +30,7 @@ def _job(terms: ServiceTerms) -> dict[str, Any]:
         "LegacyTimers": True,
         # The default is 5 s, after which launchd kills.
         "ExitTimeOut": terms.timeout_s,
-        "SoftResourceLimits": files,
-        "HardResourceLimits": files,
+        "SoftResourceLimits": {"NumberOfFiles": OPEN_FILES},
         "WorkingDirectory": terms.home or "/",
         "StandardOutPath": f"{terms.log_folder}/{NAME}.log",
         "StandardErrorPath": f"{terms.log_folder}/{NAME}.log",

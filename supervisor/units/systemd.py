@@ -82,7 +82,7 @@ def _service(terms: ServiceTerms) -> list[str]:
 
 def _identity(terms: ServiceTerms) -> list[str]:
     lines = [f"User={terms.user}"] if terms.is_system and terms.user else []
-    lines += [f"Environment={quoted(f'{name}={value}')}" for name, value in sorted(terms.environment.items())]
+    lines += [f"Environment={quoted(f'{name}={value}')}" for name, value in sorted(terms.variables.items())]
     if terms.environment_file:
         lines += ["# Secrets that lanes.yaml names (${env:NAME}) go here; mode 0600."]
         lines += [f"EnvironmentFile=-{quoted_path(terms.environment_file)}"]

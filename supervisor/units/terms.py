@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 NAME = "freshlane"
 OPEN_FILES = 65_536
 """Of each client and each stream to a worker one, and macOS starts a job with 256."""
+REFUSAL_VARIABLE = "FRESHLANE_REFUSAL_FILE"
+"""Tells the daemon where to say why it will not run."""
 STOP_MARGIN_S = 30
 """Beyond what draining and stopping may take: the listener, the journal, and a busy machine."""
 
@@ -42,6 +44,11 @@ class ServiceTerms:
     def timeout_s(self) -> int:
         """How long a manager waits for the daemon to end."""
         return self.stop_s + STOP_MARGIN_S
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The whole environment that it is started with."""
+        return {**self.environment, **({REFUSAL_VARIABLE: self.refusal_file} if self.refusal_file else {})}
 
     def command(self, *words: str) -> list[str]:
         """A command line of freshlane for this service's lanes.yaml."""

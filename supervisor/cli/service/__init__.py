@@ -1,0 +1,1 @@
+"""Installing freshlane as a service: what to tell which manager, and how."""
