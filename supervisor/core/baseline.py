@@ -1,25 +1,33 @@
 """What fresh means: the decode rates of workers that have only just begun, over several spawns.
 
 Only runs of a worker's first minutes and first requests count, and only the first few of each spawn. So a worker that
-ages cannot pull the baseline down with it, and a long life weighs no more than a short one. A spawn that came up slow
-hardly counts against faster ones: a worker is held to what this machine has been seen to do.
+ages cannot pull the baseline down with it, and a long life weighs no more than a short one. There are two references:
+the pool of all spawns, and the worker's own first runs once there are enough; a worker is held to the better one. A
+spawn that came up slow hardly counts in the pool: a worker is held to what this machine has been seen to do. Where
+the machine brings nothing better, the slow spawn is accepted, and held to its own first runs alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from supervisor.core.ranks import spread
+from supervisor.core.ranks import hodges_lehmann, spread
 from supervisor.core.samples import Sample
 from supervisor.core.terms import BaselineTerms
 
 RUNS_PER_SPAWN = 12
-"""Runs of one worker that count, per prompt size."""
+"""Runs of one worker that count, per prompt size, until the pool is full."""
 
-SPAWNS_KEPT = 64
+RUNS_PER_LATER_SPAWN = 2
+"""What each spawn adds after that, so that the pool keeps up with the machine."""
+
+OWN_RUNS = 8
+"""A worker's own first runs that make a reference."""
+
+SPAWNS_KEPT = 32
 RUNS_THAT_TELL = 5
 """Fewer say nothing, neither of a spawn nor of the lane."""
 RUNS_WHEN_FULL = 16
@@ -31,8 +39,23 @@ FAST_SHARE = 0.75
 SLOW_SPAWN = 0.85
 """A spawn below this share of a good one is left out: a spawn is at times slow by bad luck, never fast by good luck."""
 
-MEDIAN_OVER_MEAN = 1.2533
-"""How much wider a median scatters than a mean."""
+NOT_FRESH = 0.45
+"""A run below this share of its fellows' median was not fresh at all, and is left out."""
+
+
+class Reference(NamedTuple):
+    """What one run is held against."""
+
+    log_rate: float
+    sd: float
+    """Standard deviation of a single run's log rate."""
+    is_trusted: bool
+    """Whether it rests on enough runs to tell a mild slowdown."""
+
+    @property
+    def tok_s(self) -> float:
+        """As tokens/s."""
+        return math.exp(self.log_rate)
 
 
 class Baseline:
@@ -41,31 +64,53 @@ class Baseline:
     def __init__(self) -> None:
         self._spawns: dict[int, list[list[float]]] = {}
         self._is_new_spawn: dict[int, bool] = {}
-        self._known: dict[int, tuple[float | None, float]] = {}
-        """What was worked out since the last run came in."""
+        self._own: dict[int, list[float]] = {}
+        """The first runs of the worker measured now."""
+        self.is_accepted = False
+        """Whether the worker measured now is slow but the best to be had: it is held to its own runs alone."""
+        self._known: dict[int, Reference | None] = {}
+        self._known_pool: dict[int, float | None] = {}
+        """Both: what was worked out since the last run came in."""
 
     # ---- taking runs in ----
 
     def spawned(self) -> None:
         """The runs that follow are another worker's."""
         self._is_new_spawn = dict.fromkeys(self._spawns, True)
+        self._own = {}
+        self.is_accepted = False
+        self._known = {}
+        self._known_pool = {}
 
     def add(self, sample: Sample, terms: BaselineTerms) -> bool:
-        """Take in a clean run if its worker is still fresh; whether it was."""
+        """Take in a clean run if its worker is still fresh; whether it counts in the pool."""
         rate, size = sample.decode_tok_s, sample.prompt_tokens
         is_fresh = sample.worker_age_s <= terms.fresh_for_s and sample.worker_requests < terms.fresh_requests
         if rate is None or not sample.is_clean or not is_fresh:
             return False
+        own = self._own.setdefault(size, [])
+        if len(own) < RUNS_PER_SPAWN:
+            own.append(rate)
+            self._known.pop(size, None)
         spawns = self._spawns.setdefault(size, [])
         if not spawns or self._is_new_spawn.get(size, False):
             spawns.append([])
-            del spawns[:-SPAWNS_KEPT]
+            _drop_oldest(spawns)
         self._is_new_spawn[size] = False
-        if len(spawns[-1]) >= RUNS_PER_SPAWN:
+        if len(spawns[-1]) >= self._runs_that_count(size):
             return False
         spawns[-1].append(rate)
         self._known.pop(size, None)
+        self._known_pool.pop(size, None)
         return True
+
+    def _runs_that_count(self, size: int) -> int:
+        """Of the newest spawn: few, once the pool is full, unless it seems to have come up in another mode."""
+        newest, pool = self._spawns[size][-1], self._pool(size)
+        if self.spawns(size) <= SPAWNS_WHEN_FULL or not self.is_full(size) or pool is None:
+            return RUNS_PER_SPAWN
+        is_odd = len(newest) >= RUNS_PER_LATER_SPAWN and abs(math.log(median(newest)) - pool) > -math.log(SLOW_SPAWN)
+        return RUNS_PER_SPAWN if is_odd else RUNS_PER_LATER_SPAWN
 
     def lacks(self, size: int) -> int:
         """How many more runs the worker measured now could add at this size."""
@@ -75,34 +120,86 @@ class Baseline:
         own = 0 if not spawns or self._is_new_spawn.get(size, False) else len(spawns[-1])
         return RUNS_PER_SPAWN - own
 
+    def anchor_anew(self, smallest: int) -> float | None:
+        """The machine has changed: what fresh means is moved, at all sizes, by what it has at the smallest.
+
+        Returns the new rate over the old one; None where the worker measured now has too few runs to tell.
+        """
+        own, pool = self._own.get(smallest, []), self._pool(smallest)
+        if len(own) < RUNS_THAT_TELL or pool is None:
+            return None
+        moved = math.exp(_centre(own) - pool)
+        self._spawns = {
+            size: [[rate * moved for rate in spawn] for spawn in spawns] for size, spawns in self._spawns.items()
+        }
+        self._known, self._known_pool = {}, {}
+        return moved
+
     # ---- what they say ----
 
-    def fresh_tok_s(self, size: int) -> float | None:
-        """Decode rate of a fresh worker, tokens/s; None while fewer than five runs are in."""
-        return self._know(size)[0]
-
-    def log_error(self, size: int) -> float:
-        """Standard error of the logarithm of ``fresh_tok_s``."""
-        return self._know(size)[1]
-
-    def _know(self, size: int) -> tuple[float | None, float]:
+    def reference(self, size: int) -> Reference | None:
+        """What a run at this size is held against; None while fewer than five runs are in."""
         if size not in self._known:
-            counted = self._counted(size)
-            error = MEDIAN_OVER_MEAN * spread([math.log(rate) for rate in counted]) / math.sqrt(max(len(counted), 1))
-            self._known[size] = (median(counted) if len(counted) >= RUNS_THAT_TELL else None, error)
+            self._known[size] = self._work_out(size)
         return self._known[size]
 
+    def _work_out(self, size: int) -> Reference | None:
+        pool, own = self._pool(size), self._own.get(size, [])
+        sd = self._sd(size)
+        has_own = len(own) >= OWN_RUNS
+        if self.is_accepted and len(own) >= RUNS_THAT_TELL:
+            return Reference(_centre(own), sd, is_trusted=has_own)
+        if pool is None:
+            return None
+        own_level = _centre(own) - sd / math.sqrt(len(own)) if has_own else -math.inf
+        return Reference(max(pool, own_level), sd, is_trusted=has_own or self.is_full(size))
+
+    def fresh_tok_s(self, size: int) -> float | None:
+        """Decode rate of a fresh worker, tokens/s, by the pool; None while fewer than five runs are in."""
+        pool = self._pool(size)
+        return None if pool is None else math.exp(pool)
+
+    def _pool(self, size: int) -> float | None:
+        if size not in self._known_pool:
+            counted = self._counted(size)
+            self._known_pool[size] = _centre(counted) if len(counted) >= RUNS_THAT_TELL else None
+        return self._known_pool[size]
+
+    def _sd(self, size: int) -> float:
+        """Of a single run, from how far runs lie from the centre of their own spawn."""
+        spawns = [spawn for spawn in self._spawns.get(size, []) if len(spawn) >= RUNS_THAT_TELL]
+        return spread([math.log(rate) - _centre(spawn) for spawn in spawns for rate in spawn])
+
+    def is_slow_spawn(self, size: int) -> bool:
+        """Whether the worker measured now came up slow, by its first runs and a full pool."""
+        own, pool = self._own.get(size, []), self._pool(size)
+        if pool is None or not self.is_full(size) or len(own) < RUNS_THAT_TELL or self.is_accepted:
+            return False
+        return _centre(own) < pool + math.log(SLOW_SPAWN)
+
+    def accept(self) -> None:
+        """The worker measured now came up slow, and so did others: it is held to its own runs from now on."""
+        self.is_accepted = True
+        self._known = {}
+
     def _counted(self, size: int) -> list[float]:
-        """All runs but those of slow spawns. A spawn of few runs cannot be told from unlucky runs, and counts."""
+        """All runs but those of slow spawns. A spawn of few runs cannot be told from unlucky runs, and counts until the
+        pool is full.
+        """
         spawns = self._spawns.get(size, [])
-        told = sorted((median(spawn), len(spawn)) for spawn in spawns if len(spawn) >= RUNS_THAT_TELL)
-        due, seen, good = FAST_SHARE * sum(runs for _, runs in told), 0, 0.0
-        for middle, runs in told:
-            if seen < due:
-                good = middle
-            seen += runs
-        limit = SLOW_SPAWN * good
-        return [rate for spawn in spawns if len(spawn) < RUNS_THAT_TELL or median(spawn) >= limit for rate in spawn]
+        limit = SLOW_SPAWN * _good_spawn(spawns)
+        tells = 1 if self.is_full(size) else RUNS_THAT_TELL
+        return [rate for spawn in spawns if len(spawn) < tells or median(spawn) >= limit for rate in spawn]
+
+    def modes(self, size: int) -> tuple[float, ...]:
+        """Rates (tokens/s) at which spawns have come up, fastest first: one, or where some came up slow, two."""
+        told = [spawn for spawn in self._spawns.get(size, []) if len(spawn) >= RUNS_THAT_TELL]
+        limit = SLOW_SPAWN * _good_spawn(told)
+        groups = (
+            [rate for spawn in told for rate in spawn if (median(spawn) >= limit) is is_fast]
+            for is_fast in (True, False)
+        )
+        return tuple(math.exp(_centre(group)) for group in groups if group)
 
     def runs(self, size: int) -> int:
         """Runs that count at this size."""
@@ -114,7 +211,7 @@ class Baseline:
 
     def is_full(self, size: int) -> bool:
         """Whether enough runs of enough spawns are in."""
-        return self.runs(size) >= RUNS_WHEN_FULL and self.spawns(size) >= SPAWNS_WHEN_FULL
+        return self.spawns(size) >= SPAWNS_WHEN_FULL and self.runs(size) >= RUNS_WHEN_FULL
 
     def summary(self, smallest: int) -> dict[str, Any]:
         """For people: rates in tokens/s, and what they rest on (counts at the smallest size)."""
@@ -158,3 +255,27 @@ def _rates(values: object) -> list[float]:
         for value in values
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
     ][:RUNS_PER_SPAWN]
+
+
+def _centre(rates: Sequence[float]) -> float:
+    """Of log rates, with runs left out that were not fresh at all."""
+    limit = NOT_FRESH * median(rates)
+    return hodges_lehmann([math.log(rate) for rate in rates if rate >= limit])
+
+
+def _drop_oldest(spawns: list[list[float]]) -> None:
+    """Keep so many spawns; those of few runs, which cannot tell a slow mode from bad luck, go first."""
+    while len(spawns) > SPAWNS_KEPT:
+        small = next((index for index, spawn in enumerate(spawns[:-1]) if len(spawn) < RUNS_THAT_TELL), 0)
+        del spawns[small]
+
+
+def _good_spawn(spawns: Sequence[Sequence[float]]) -> float:
+    """The rate of a good spawn; 0 where none has runs enough to tell."""
+    told = sorted((median(spawn), len(spawn)) for spawn in spawns if len(spawn) >= RUNS_THAT_TELL)
+    due, seen, good = FAST_SHARE * sum(runs for _, runs in told), 0, 0.0
+    for middle, runs in told:
+        if seen < due:
+            good = middle
+        seen += runs
+    return good

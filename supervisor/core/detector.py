@@ -128,7 +128,7 @@ class OnePageJudge:
     def _limit(self, size: int) -> float:
         """The ratio under which a run counts against the worker."""
         allowed = ERRORS_ALLOWED if self._baseline.is_full(size) else ERRORS_ALLOWED_PROVISIONAL
-        return self.terms.degraded.below * math.exp(-allowed * self._baseline.log_error(size))
+        return self.terms.degraded.below * math.exp(-allowed * 0.02)
 
     def _burst_wanted(self, sample: Sample, window: Window) -> int:
         size, fresh = sample.prompt_tokens, self._baseline.fresh_tok_s(sample.prompt_tokens)

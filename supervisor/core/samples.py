@@ -97,6 +97,8 @@ class Verdict:
     status: Status
     reason: str
     at: float = 0.0
+    prompt_tokens: int | None = None
+    """The size that ``ratio`` and ``samples`` are of."""
     ratio: float | None = None
     interval: tuple[float, float] | None = None
     """Of ``ratio``, at about 95 %."""
@@ -112,6 +114,8 @@ class Verdict:
     """How many back-to-back runs the judge asks for now (a burst); 0: the usual cadence will do."""
     wants_size: int | None = None
     """The prompt size that the next runs should have, while one is in doubt; None: whichever's turn it is."""
+    wants_soon: bool = False
+    """Whether the next visit should come sooner than by the usual cadence."""
 
 
 NO_VERDICT = Verdict(Status.UNKNOWN, "not measured yet")

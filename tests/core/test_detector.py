@@ -288,7 +288,7 @@ def test_what_it_has_learned_goes_through_json_and_nothing_else_does() -> None:
         judge.observe(sample(20.0))
     again = OnePageJudge.new(LaneTerms())
     again.restore(json.loads(json.dumps(judge.to_json())))
-    assert again.fresh_tok_s == 60.0
+    assert again.fresh_tok_s == pytest.approx(60.0)
     assert again.is_baseline_full
     assert again.verdict.status is Status.UNKNOWN
     again.reset()

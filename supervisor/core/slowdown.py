@@ -1,0 +1,209 @@
+"""Whether one worker has slowed down: R over its runs, bursts when it is in doubt, two rules, and a last look.
+
+A visit begins with one run. If it is strange, or R has grown, three more follow at once, and their median counts as one
+observation; if they find the worker slow, five more follow a little later, for what is wrong with the host this minute
+may be gone by then. The mild rule convicts when R reaches ``once_in`` and a burst of a later visit, the last look,
+still finds the worker slow. The severe rule needs no R: the median of the last eight runs far below fresh, in two
+probes in a row. One run, however slow, and one burst never convict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from supervisor.core.burst_budget import BurstBudget
+from supervisor.core.lane_noise import LaneNoise
+from supervisor.core.mixture import SLOW_MEDIANS, SLOW_RUNS, Mixture, offsets
+from supervisor.core.samples import Status
+from supervisor.core.terms import DegradedTerms
+
+SUSPICIOUS = 5.0
+"""R that asks for a burst."""
+
+STRANGE = math.log(1.5)
+"""A single run this much slower asks for a burst; and until the lane's noise is measured, the mild rule wants it."""
+
+FIRST_BURST, SECOND_BURST = 3, 5
+SEVERE_RUNS = 8
+REMEMBERED = 16
+RECOVERED_RUNS = 5
+POOLED_SHARE = 0.5
+"""How much of R is that of all sizes together; the rest is shared by each size's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One clean run, as the detector sees it."""
+
+    size: int
+    slowness: float
+    """ln(fresh rate) - ln(rate)."""
+    sd: float
+    """Standard deviation of a single run's log rate."""
+    at: float
+    is_burst: bool = False
+    is_routine: bool = True
+    took_s: float = 0.0
+
+
+@dataclass
+class _Burst:
+    size: int
+    wanted: int
+    is_second: bool
+    is_last_look: bool
+    found: list[float] = field(default_factory=list)
+
+
+class Slowdown:
+    """The detector of one worker's life. ``once_in``: observations between two false alarms, at least."""
+
+    def __init__(self, sizes: Sequence[int], noise: LaneNoise, budget: BurstBudget) -> None:
+        self.noise = noise
+        self.budget = budget
+        self.is_convicted = False
+        self.is_pending = False
+        self.is_severe = False
+        """Whether the severe rule convicted."""
+        self.size_in_doubt: int | None = None
+        self._all = Mixture()
+        self._each: dict[int, Mixture] = {size: Mixture() for size in sizes} if len(sizes) > 1 else {}
+        self._recent: dict[int, deque[float]] = {}
+        self._burst: _Burst | None = None
+        self._is_second_due = False
+        self._status = Status.HEALTHY
+        self._probe = 0
+        self._severe_probe = -1
+
+    # ---- what it says ----
+
+    @property
+    def evidence(self) -> float:
+        """R."""
+        if not self._each:
+            return self._all.value
+        own = sum(mixture.value for mixture in self._each.values()) / len(self._each)
+        return POOLED_SHARE * self._all.value + (1 - POOLED_SHARE) * own
+
+    @property
+    def status(self) -> Status:
+        """Healthy, suspect or degraded; while a burst is under way, what it was before."""
+        return self._status
+
+    @property
+    def wants_runs(self) -> int:
+        """Runs of the burst under way that are still to come."""
+        return 0 if self._burst is None else self._burst.wanted - len(self._burst.found)
+
+    @property
+    def is_second_due(self) -> bool:
+        """Whether a burst is wanted a little later."""
+        return self._is_second_due
+
+    @property
+    def wants_size(self) -> int | None:
+        """The prompt size that the next runs should have."""
+        if self._burst is not None or self._is_second_due or self._status is Status.SUSPECT:
+            return self.size_in_doubt
+        return None
+
+    def recent(self, size: int, runs: int) -> tuple[float, ...]:
+        """Slowness of the last runs at this size, oldest first."""
+        return tuple(self._recent.get(size, ()))[-runs:]
+
+    # ---- taking runs in ----
+
+    def observe(self, run: Run, terms: DegradedTerms, once_in: float, *, may_be_mild: bool) -> None:
+        """Take one clean run in. ``may_be_mild``: whether the baseline is good enough for the mild rule."""
+        self._recent.setdefault(run.size, deque(maxlen=REMEMBERED)).append(run.slowness)
+        burst, slow = self._burst, -math.log(terms.below)
+        if run.is_burst:
+            self.budget.spent(run.took_s)
+        if burst is not None and run.is_burst and run.size == burst.size:
+            burst.found.append(run.slowness)
+        else:
+            self._burst = None
+            self._begin_visit(run)
+        if self._burst is not None and self.wants_runs == 0:
+            self._end_burst(run, self._burst, slow)
+        self.is_pending = self.is_pending or (may_be_mild and self.evidence >= once_in)
+        if self.is_pending and self._burst is None:
+            self._is_second_due = True
+            self.size_in_doubt = run.size
+        self._conclude(run, -math.log(terms.severe))
+
+    def _begin_visit(self, run: Run) -> None:
+        may_burst = self.budget.can_afford(run.at) or self.is_pending
+        if self._is_second_due and run.size == self.size_in_doubt and may_burst:
+            self._is_second_due = False
+            self._ask(run.size, SECOND_BURST, is_second=True)
+            assert self._burst is not None  # noqa: S101 - asked for in the line above
+            self._burst.found.append(run.slowness)
+            return
+        self._probe += 1
+        if run.is_routine and not self.is_convicted and not self.is_pending:
+            self.noise.add(run.slowness, run.sd)
+        self._feed(run.size, run.slowness, 1, run.sd)
+        is_strange = run.slowness > STRANGE or self.evidence >= SUSPICIOUS
+        if is_strange and run.is_routine and not self.is_convicted and may_burst:
+            self._ask(run.size, FIRST_BURST, is_second=False)
+
+    def _ask(self, size: int, runs: int, *, is_second: bool) -> None:
+        self._burst = _Burst(size, runs, is_second, is_last_look=is_second and self.is_pending)
+        self.size_in_doubt = size
+        self.budget.begun()
+
+    def _feed(self, size: int, slowness: float, runs: int, sd: float) -> None:
+        sd_of = self.noise.sd_of(runs, sd)
+        taken_off = offsets(sd_of, SLOW_RUNS if runs == 1 else SLOW_MEDIANS)
+        self._all.feed(slowness / sd_of, taken_off)
+        if size in self._each:
+            self._each[size].feed(slowness / sd_of, taken_off)
+
+    def _end_burst(self, run: Run, burst: _Burst, slow: float) -> None:
+        middle = median(burst.found)
+        self._feed(run.size, middle, burst.wanted, run.sd)
+        self._burst = None
+        self._is_second_due = not burst.is_second and (middle > slow or self.evidence >= SUSPICIOUS)
+        if burst.is_last_look:
+            self.is_convicted = middle > (slow if self.noise.is_measured else STRANGE)
+            self.is_pending = False
+            if not self.is_convicted:
+                self._forget()
+
+    def _forget(self) -> None:
+        self._all = Mixture()
+        self._each = {size: Mixture() for size in self._each}
+        self._is_second_due = self.is_convicted = self.is_pending = self.is_severe = False
+
+    def _conclude(self, run: Run, severe: float) -> None:
+        if self._burst is not None:
+            return
+        lately = self.recent(run.size, SEVERE_RUNS)
+        if len(lately) == SEVERE_RUNS and median(lately) > severe:
+            if self._severe_probe == self._probe - 1:
+                self.is_convicted = self.is_severe = True
+                self.size_in_doubt = run.size
+            self._severe_probe = self._probe
+        if self.is_convicted:
+            self._is_second_due = self.is_pending = False
+            self._look_for_recovery(run)
+        is_in_doubt = self._is_second_due or self.evidence >= SUSPICIOUS
+        self._set(Status.DEGRADED if self.is_convicted else Status.SUSPECT if is_in_doubt else Status.HEALTHY)
+
+    def _look_for_recovery(self, run: Run) -> None:
+        lately = self.recent(run.size, RECOVERED_RUNS)
+        is_told = run.size == self.size_in_doubt and len(lately) == RECOVERED_RUNS
+        if is_told and median(lately) < -math.log(0.95):
+            self._forget()
+
+    def _set(self, status: Status) -> None:
+        if status is Status.DEGRADED and self._status is not status:
+            self.budget.pay_back()
+        elif status is Status.HEALTHY:
+            self.budget.cleared()
+        self._status = status
