@@ -16,7 +16,7 @@ from supervisor.logs.redactor import Redactor
 from supervisor.logs.rendering import LogFormat, is_console_wanted, is_journal, line_formatter, shared_processors
 from supervisor.settings import LogSettings
 
-LOUD_LIBRARIES = ("aiohttp.access", "apscheduler", "asyncio")
+LOUD_LIBRARIES = ("aiohttp.access", "asyncio")
 
 
 def configure(settings: LogSettings, *, path: Path | None = None, secrets: Iterable[str] = ()) -> Logs:

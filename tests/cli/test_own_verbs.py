@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.cli.conftest import Run, start_command
 from tests.cli.test_target import write_config
 
-SLOW_TO_IMPORT = ("aiohttp", "apscheduler", "mlx", "uvloop", "yaml", "supervisor.daemon", "supervisor.settings")
+SLOW_TO_IMPORT = ("aiohttp", "mlx", "uvloop", "yaml", "supervisor.daemon", "supervisor.settings")
 
 
 async def test_version_is_quick_because_it_imports_nothing_big(
