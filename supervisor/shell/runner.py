@@ -24,6 +24,7 @@ from supervisor.settings import LaneSettings
 from supervisor.shell.chronicle import Chronicle
 from supervisor.shell.fingerprint import fingerprint
 from supervisor.shell.gate import Gate
+from supervisor.shell.output import Output
 from supervisor.shell.performer import Performer
 from supervisor.shell.rotated_file import last_lines
 from supervisor.shell.snapshot import lane_snapshot
@@ -282,11 +283,12 @@ class Runner:
     async def follow_output(self) -> AsyncIterator[bytes]:
         """What workers write from now on, of this generation and of those to come."""
         while True:
-            process = await self.until(self._newest_process, None)
-            async for chunk in process.output.follow():
+            output = await self.until(self._newest_output, None)
+            async for chunk in output.follow():
                 yield chunk
 
-    def _newest_process(self) -> Any:
+    def _newest_output(self) -> Output | None:
+        """None also where the newest worker has closed it: to follow that ends at once, again and again."""
         attendants = self._performer.attendants
         newest = attendants[max(attendants)].process if attendants else None
-        return newest if newest and not newest.exit.done() else None
+        return newest.output if newest and newest.output and newest.output.is_open else None
