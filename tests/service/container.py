@@ -45,7 +45,10 @@ class Container:
         boot = ["systemd-nspawn", "--quiet", "-D", str(self.root), "--boot", "--register=no", "--keep-unit"]
         with self.log.open("wb") as log:
             self._nspawn = subprocess.Popen(
-                [*boot, *_binds(), "--", "--unit=basic.target"], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*boot, *_binds(), "--", "--unit=basic.target"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
 
     def _is_up(self) -> bool:
@@ -84,6 +87,16 @@ class Container:
                 if mark in Path(f"/proc/{process.pid}/cgroup").read_text():
                     found.append(process.pid)
         return found
+
+    def outside_pid(self, inside: int) -> int:
+        """The pid that a process inside has out here."""
+        for process in psutil.Process(self.init_pid).children(recursive=True):
+            with contextlib.suppress(OSError):
+                status = Path(f"/proc/{process.pid}/status").read_text()
+                numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()
+                if int(numbers[-1]) == inside:
+                    return process.pid
+        raise AssertionError(f"no process inside has pid {inside}")
 
     def end(self) -> None:
         """End everything inside."""

@@ -1,0 +1,226 @@
+"""The service under a real systemd, booted in a container: from install to uninstall."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiohttp
+import psutil
+import pytest
+import yaml
+
+from tests.conftest import find_free_port
+from tests.fakes import expected_text, fake_command
+from tests.scenarios.streaming_clients import Answer, read
+from tests.service.container import Container, overlay_of_root, require_container
+from tests.waiting import wait_until
+
+UNIT = "freshlane.service"
+FRESHLANE = str(Path(sys.executable).with_name("freshlane"))
+START_S = 60.0
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+class Machine:
+    """A booted container, lanes.yaml in it, and the port of its daemon."""
+
+    def __init__(self, container: Container) -> None:
+        self.container = container
+        self.port = find_free_port()
+        self.config = container.root / "etc/freshlane/lanes.yaml"
+        self.config.parent.mkdir(exist_ok=True)
+        self.write_config()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def write_config(self, **top: object) -> None:
+        lane = {"command": fake_command(tok_s=200, prefill_tok_s=50_000), "stop_timeout": "5s"}
+        document = {
+            "listen": f"127.0.0.1:{self.port}",
+            "state_dir": "/var/lib/freshlane",
+            "fleet": {"shutdown_timeout": "15s"},
+            "lanes": {"chat": lane},
+            **top,
+        }
+        self.config.write_text(yaml.safe_dump(document))
+
+    def service(self, *words: str, check: bool = True) -> str:
+        done = self.container.run(FRESHLANE, "service", *words, check=check, timeout_s=90)
+        return done.stdout + done.stderr
+
+    def install(self) -> str:
+        return self.service("install", "--system", "-c", "/etc/freshlane/lanes.yaml")
+
+    def show(self, name: str) -> str:
+        return self.container.show(UNIT, name)
+
+    def main_pid(self) -> int:
+        """The daemon's pid as seen from outside."""
+        return self.container.outside_pid(int(self.show("MainPID")))
+
+    def workers(self) -> list[int]:
+        return [process.pid for process in self._processes() if _is_worker(process)]
+
+    def _processes(self) -> list[psutil.Process]:
+        return psutil.Process(self.container.init_pid).children(recursive=True)
+
+    async def serving(self) -> None:
+        await wait_until(lambda: "chat serving" in self.show("StatusText"), START_S, "the lane to serve")
+
+    async def listening(self, within_s: float = START_S) -> None:
+        await wait_until(self._answers, within_s, "the daemon to answer")
+
+    async def _answers(self) -> bool:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2)) as session:
+            with contextlib.suppress(aiohttp.ClientError):
+                async with session.get(f"{self.url}/healthz") as answer:
+                    return answer.status == 200
+        return False
+
+    async def stream(self, tokens: int, began: asyncio.Event) -> Answer:
+        """One streamed answer, read to its end."""
+        prompt = "a stream in flight"
+        answer = Answer("one", expected=expected_text(prompt, tokens))
+        messages = [{"role": "user", "content": prompt}]
+        body = {"model": "chat", "stream": True, "max_tokens": tokens, "messages": messages}
+        content = b""
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session,
+            session.post(f"{self.url}/v1/chat/completions", json=body) as response,
+        ):
+            answer.status = response.status
+            async for chunk in response.content.iter_any():
+                content += chunk
+                began.set()
+        read(answer, content)
+        return answer
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return "FRESHLANE_GENERATION" in process.environ()
+    return False
+
+
+@pytest.fixture(scope="module")
+def root() -> Iterator[Path]:
+    require_container()
+    with overlay_of_root() as place:
+        yield place
+
+
+@pytest.fixture
+async def machine(root: Path, tmp_path: Path) -> AsyncIterator[Machine]:
+    container = Container(root, tmp_path / "boot.log")
+    try:
+        await container.boot()
+        yield Machine(container)
+    finally:
+        container.end()
+
+
+@pytest.fixture
+async def installed(machine: Machine) -> Machine:
+    machine.install()
+    await machine.serving()
+    return machine
+
+
+async def test_install_comes_back_when_the_daemon_listens_and_tells_systemd_how_its_lanes_are(machine: Machine) -> None:
+    said = machine.install()
+    assert "active (running)" in said
+    await machine.listening(within_s=2.0)
+    await machine.serving()
+    assert machine.show("StatusText") == "1 lane: chat serving"
+    assert machine.show("UnitFileState") == "enabled"
+    assert machine.show("WatchdogUSec") == "30s"
+    assert machine.container.run("systemd-analyze", "verify", f"/etc/systemd/system/{UNIT}").stderr.strip() == ""
+    assert "chat serving" in machine.service("status", "--system")
+    workers = machine.workers()
+    assert len(workers) == 1
+    assert "NOTIFY_SOCKET" not in psutil.Process(workers[0]).environ()
+    # A machine whose root may not raise limits gives what it has.
+    allowed = psutil.Process(machine.container.init_pid).rlimit(psutil.RLIMIT_NOFILE)[1]
+    assert psutil.Process(machine.main_pid()).rlimit(psutil.RLIMIT_NOFILE)[0] in (65_536, min(65_536, allowed))
+
+
+async def test_reload_is_told_to_systemd_and_a_bad_file_changes_nothing(installed: Machine) -> None:
+    pid = installed.main_pid()
+    installed.write_config(lanes={"other": {"command": fake_command(), "start": "on_demand"}})
+    installed.container.run("systemctl", "reload", UNIT)
+    await wait_until(lambda: installed.show("StatusText") == "1 lane: other unloaded", START_S, "the new lane")
+    assert installed.show("ActiveState") == "active"
+    installed.config.write_text("lanes: {chat: {modle: x}}\n")
+    assert installed.container.run("systemctl", "reload", UNIT, check=False).returncode != 0
+    assert installed.show("ActiveState") == "active"
+    assert installed.show("StatusText") == "1 lane: other unloaded"
+    assert installed.main_pid() == pid
+
+
+async def test_a_daemon_that_stands_still_is_restarted_by_the_watchdog(installed: Machine) -> None:
+    drop_in = installed.container.root / f"etc/systemd/system/{UNIT}.d/fast.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("[Service]\nWatchdogSec=2\nRestartSec=0\n")
+    installed.container.run("systemctl", "daemon-reload")
+    installed.container.run("systemctl", "restart", UNIT)
+    await installed.serving()
+    before = installed.main_pid()
+    workers = installed.workers()
+    os.kill(before, signal.SIGSTOP)
+    await wait_until(lambda: installed.show("NRestarts") == "1", START_S, "systemd to start it again")
+    assert "watchdog" in installed.container.journal(UNIT).lower()
+    await installed.serving()
+    assert installed.main_pid() != before
+    assert not any(map(psutil.pid_exists, workers))
+    drop_in.unlink()
+
+
+async def test_after_kill_9_the_worker_ends_by_its_tether_and_a_new_daemon_serves(installed: Machine) -> None:
+    [worker] = installed.workers()
+    notes = installed.container.root / "var/lib/freshlane/logs/chat.log"
+    os.kill(installed.main_pid(), signal.SIGKILL)
+    await wait_until(lambda: installed.show("NRestarts") == "1", START_S, "systemd to start it again")
+    assert not psutil.pid_exists(worker)
+    assert notes.exists()
+    await installed.serving()
+    assert len(installed.workers()) == 1
+
+
+async def test_a_stop_lets_the_stream_in_flight_end_and_leaves_nobody(installed: Machine) -> None:
+    began = asyncio.Event()
+    streaming = asyncio.ensure_future(installed.stream(800, began))
+    await asyncio.wait_for(began.wait(), 20)
+    await asyncio.to_thread(installed.container.run, "systemctl", "stop", UNIT)
+    answer = await streaming
+    assert answer.is_whole, answer
+    assert (installed.show("ActiveState"), installed.show("Result")) == ("inactive", "success")
+    assert installed.workers() == []
+    assert installed.container.pids_of(UNIT) == []
+
+
+async def test_a_taken_port_is_said_once_and_not_tried_again(machine: Machine) -> None:
+    stranger = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", machine.port)
+    async with stranger:
+        said = machine.service("install", "--system", "-c", "/etc/freshlane/lanes.yaml", check=False)
+        assert "journalctl" in said
+        assert (machine.show("ActiveState"), machine.show("ExecMainStatus")) == ("failed", "69")
+        assert machine.show("NRestarts") == "0"
+        assert "is taken by" in machine.service("status", "--system", check=False)
+
+
+async def test_uninstall_leaves_no_process_and_no_unit(installed: Machine) -> None:
+    installed.service("uninstall", "--system")
+    assert installed.show("LoadState") == "not-found"
+    assert installed.workers() == []
+    assert not (installed.container.root / f"etc/systemd/system/{UNIT}").exists()
+    assert "not installed" in installed.service("status", "--system", check=False)
+    assert "there is no service" in installed.service("uninstall", "--system")
