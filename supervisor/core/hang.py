@@ -20,6 +20,14 @@ WORKING_CORES = 0.5
 
 PULSES_THAT_MEAN_HUNG = 2
 
+SHORTEST_CPU_WINDOW_S = 1.0
+"""Over a shorter time a single burst would look like work."""
+
+LONGEST_LOOK_S = 2.0
+SHORTEST_LOOK_S = 0.05
+LOOKS_IN_PATIENCE = 4.0
+"""Looks come at least so often while patience lasts, so that what moves between two of them is seen in time."""
+
 
 @dataclass(frozen=True, slots=True)
 class HangTerms:
@@ -31,13 +39,15 @@ class HangTerms:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One look at a worker. Counters only ever grow; ``at`` is monotonic seconds."""
+    """One look at a worker. Counters only ever grow; ``at`` and the other moments are monotonic seconds."""
 
     at: float
     inflight: int
     """Requests of clients; canaries and pulses watch themselves."""
-    bytes_received: int = 0
-    """From the worker, over all requests, comments included."""
+    busy_since: float | None = None
+    """When the first of the requests in flight was sent; None where that is not known."""
+    moved_at: float = 0.0
+    """When it last sent something that only a working worker sends."""
     counters: tuple[float, ...] = ()
     """Whatever else moves when it works: numbers of its /stats, log lines of progress."""
     cpu_s: float | None = None
@@ -46,6 +56,10 @@ class Progress:
     """Estimated size of the prompt that has waited longest."""
     prefill_tok_s: float | None = None
     """Measured prefill rate of the lane."""
+    expected_s: float = 0.0
+    """How long an answer that comes in one piece, and so says nothing before, is expected to take to write."""
+    is_probed: bool = False
+    """A canary is out: it is the better pulse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,37 +88,60 @@ class HangWatch:
     def __init__(self, terms: HangTerms, at: float) -> None:
         self.terms = terms
         """May be set anew at any time."""
-        self._last: Progress | None = None
         self._moved_at = at
         self._pulsed_at = at
         self._is_pulse_out = False
         self._missed = 0
+        self._patience_s = terms.after_s
+        self._inflight = 0
+        self._busy_since = at
+        self._excused_s = 0.0
+        self._counters: tuple[float, ...] | None = None
+        self._cpu: tuple[float, float] | None = None
 
     def look(self, now: Progress) -> Finding:
-        """Take a reading, once every few seconds."""
-        has_moved = self._has_moved(now)
-        was_idle = self._last is None or self._last.inflight == 0
-        self._last = now
+        """Take a reading; ``look_in`` says when the next one is wanted."""
+        self._note_movement(now)
         if now.inflight > 0:
-            if has_moved or was_idle:
-                self._moved_at = now.at
+            since = now.at if now.busy_since is None and not self._inflight else now.busy_since
+            if since is not None and since != self._busy_since:
+                self._busy_since, self._excused_s = since, 0.0
+            self._inflight = now.inflight
             return self._judge_busy(now)
-        if has_moved:
-            self._pulsed_at = max(self._pulsed_at, now.at)
-        if self._is_pulse_out or now.at - self._pulsed_at < self.terms.pulse_s:
+        self._inflight = 0
+        if self._is_pulse_out or now.is_probed or not self.is_pulse_due(now.at):
             return Fine()
         return self._pulse(now.at)
 
+    def look_in(self, at: float) -> float:
+        """Seconds until a look may find something: until patience or the time between two pulses is over."""
+        longest = min(LONGEST_LOOK_S, self.terms.after_s / LOOKS_IN_PATIENCE, self.terms.pulse_s / LOOKS_IN_PATIENCE)
+        due = self._silent_since + self._patience_s if self._inflight else self._quiet_since + self.terms.pulse_s
+        return max(min(longest, due - at), SHORTEST_LOOK_S)
+
+    def is_pulse_due(self, at: float) -> bool:
+        """Whether nothing has been heard of it for so long that it is to be asked."""
+        return at - self._quiet_since >= self.terms.pulse_s
+
+    def blind(self, seconds: float) -> None:
+        """This program was late, or the machine asleep or swapping, for so long: that is no silence of the worker."""
+        self._excused_s += seconds
+        self._cpu = None
+
     def pulse_answered(self, at: float) -> None:
-        """The pulse brought its token."""
+        """The pulse, or a canary in its place, brought its token."""
         self._is_pulse_out = False
         self._missed = 0
         self._pulsed_at = at
 
     def pulse_void(self, at: float) -> None:
-        """The pulse was taken back, for a client came: it says nothing."""
+        """The pulse says nothing, for this program or the machine was not well: the next one comes in its time."""
         self._is_pulse_out = False
         self._pulsed_at = at
+
+    def pulse_taken_back(self) -> None:
+        """A client came, and nothing was learned: the pulse is due again as soon as the worker is idle."""
+        self._is_pulse_out = False
 
     def pulse_missed(self, at: float, detail: str) -> Finding:
         """The pulse brought nothing in time: repeat it at once, or call it hung."""
@@ -114,28 +151,47 @@ class HangWatch:
             return Hung(f"idle, and {self._missed} one-token requests in a row brought nothing: {detail}")
         return self._pulse(at)
 
+    @property
+    def _quiet_since(self) -> float:
+        return max(self._pulsed_at, self._moved_at)
+
+    @property
+    def _silent_since(self) -> float:
+        return max(self._moved_at, self._busy_since) + self._excused_s
+
     def _pulse(self, at: float) -> Finding:
         self._is_pulse_out = True
         self._pulsed_at = at
         return SendPulse()
 
-    def _has_moved(self, now: Progress) -> bool:
-        last = self._last
-        if last is None:
-            return True
-        if now.bytes_received != last.bytes_received or now.counters != last.counters:
-            return True
-        if now.cpu_s is None or last.cpu_s is None:
-            return False
-        return now.cpu_s - last.cpu_s > WORKING_CORES * max(now.at - last.at, 0.0)
+    def _note_movement(self, now: Progress) -> None:
+        if now.moved_at > self._moved_at:
+            self._moved(now.moved_at)
+            self._missed = 0
+        if self._counters is not None and now.counters != self._counters:
+            self._moved(now.at)
+        self._counters = now.counters
+        if now.cpu_s is None:
+            return
+        since, before = self._cpu or (now.at, now.cpu_s)
+        if self._cpu is None:
+            self._cpu = now.at, now.cpu_s
+        elif now.at - since >= SHORTEST_CPU_WINDOW_S:
+            if now.cpu_s - before > WORKING_CORES * (now.at - since):
+                self._moved(now.at)
+            self._cpu = now.at, now.cpu_s
+
+    def _moved(self, at: float) -> None:
+        self._moved_at, self._excused_s = at, 0.0
 
     def _judge_busy(self, now: Progress) -> Finding:
         rate = now.prefill_tok_s or UNKNOWN_PREFILL_TOK_S
-        patience = self.terms.after_s + PREFILLS_ALLOWED * now.oldest_prompt_tokens / rate
-        still = now.at - self._moved_at
-        if still < patience:
+        prefill_s = PREFILLS_ALLOWED * now.oldest_prompt_tokens / rate
+        self._patience_s = self.terms.after_s + prefill_s + PREFILLS_ALLOWED * now.expected_s
+        still = now.at - self._silent_since
+        if still < self._patience_s:
             return Fine()
         return Hung(
             f"{now.inflight} in flight and no byte, no counter and no half core of CPU for {still:.0f} s "
-            f"(patience {patience:.0f} s)"
+            f"(patience {self._patience_s:.0f} s)"
         )

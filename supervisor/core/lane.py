@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from supervisor.core import events as ev
-from supervisor.core.body import NEXT_ACTION, LaneBody
+from supervisor.core.body import NEXT_ACTION, Goal, LaneBody
 from supervisor.core.cadence import Cadence
 from supervisor.core.commands import Command
 from supervisor.core.judge import Judge
@@ -67,7 +67,7 @@ TABLE: dict[type[ev.Event], Row] = {
     ev.SpawnFailed: Row(to_worker.spawn_failed, frozenset({_S.STARTING, _S.STOPPING}), _SERVED | {_S.WARMING}),
     ev.WorkerReady: Row(to_worker.ready, frozenset({_S.STARTING}), _SERVED | {_S.WARMING}),
     ev.WorkerExited: Row(to_worker.exited, HAS_WORKER | {_S.BLOCKED}),
-    ev.WorkerHung: Row(to_worker.hung, _SERVED | {_S.WARMING}),
+    ev.WorkerHung: Row(to_worker.hung, _SERVED | {_S.STARTING, _S.WARMING}),
     ev.WorkerMeasured: Row(to_worker.measured, HAS_WORKER | {_S.BLOCKED}),
     ev.RequestPoisoned: Row(to_worker.poisoned, _ALL),
     ev.GateEmptied: Row(to_gate.emptied, SERVES | {_S.DRAINING}),
@@ -78,6 +78,9 @@ TABLE: dict[type[ev.Event], Row] = {
     ev.TimerFired: Row(to_time.fired, _ALL),
 }
 """Total: every event there is."""
+
+WISHES = (ev.StartAsked, ev.DrainAsked, ev.ResumeAsked, ev.RecycleAsked, ev.ProbeAsked, ev.TermsChanged)
+"""What a lane may be asked for as long as it stays; a stop it hears always."""
 
 
 class Lane:
@@ -109,16 +112,22 @@ class Lane:
             if role is not Role.ACTIVE:
                 to_neighbour.react(self.organs, event, role)
                 return self.body.take_commands()
-        row = TABLE[type(event)]
-        meaning = row.meaning(self.state)
+        meaning = self._meaning(event)
         if meaning == "acts":
-            row.react(self.organs, event)
+            TABLE[type(event)].react(self.organs, event)
         elif meaning == "impossible":
             raise ImpossibleEventError(self.body.name, self.state, type(event).__name__)
         return self.body.take_commands()
 
+    def _meaning(self, event: ev.Event) -> str:
+        """By the table; but a lane that goes for good hears no wishes, and one that is being emptied is not filled."""
+        is_emptied = self.state is _S.DRAINING and self.body.goal is not Goal.RECYCLE
+        if (self.body.is_leaving and isinstance(event, WISHES)) or (is_emptied and isinstance(event, ev.RecycleAsked)):
+            return str(Otherwise.IGNORED.value)
+        return TABLE[type(event)].meaning(self.state)
+
     def objection(self, event: ev.Event) -> str | None:
         """Why a person's wish means nothing now; None if it does."""
-        if TABLE[type(event)].meaning(self.state) == "acts":
+        if self._meaning(event) == "acts":
             return None
         return f"the lane is {self.state}: {self.body.reason}"

@@ -7,8 +7,10 @@ idle, and back to back while the judge is suspicious; a candidate while nothing 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
+from supervisor.core.baseline import RUNS_THAT_TELL
 from supervisor.core.body import LaneBody
 from supervisor.core.cadence import Cadence
 from supervisor.core.commands import HoldGate, OpenGate, RunCanary
@@ -43,8 +45,8 @@ class Measurer:
         self.judge = judge
         self.cadence = cadence
         self.last_sample: Sample | None = None
-        self.rates: list[float] = []
-        """Clean rates of the warming worker."""
+        self.rates: dict[int, list[float]] = {}
+        """Clean rates of the warming worker, by prompt size."""
         self._wanted = 0
         self._has_warmed_up = False
         self._failures = 0
@@ -61,10 +63,12 @@ class Measurer:
 
     # ---- a new worker ----
 
-    def begin_warming(self, runs_wanted: int) -> None:
-        """A worker is ready: run it until ``runs_wanted`` clean runs are in."""
+    def begin_warming(self, runs_wanted: int, sizes: Sequence[int] = ()) -> None:
+        """A worker is ready: run it until ``runs_wanted`` clean runs are in, at each of ``sizes`` (at the smallest,
+        where none is given).
+        """
         self.judge.worker_replaced(self._body.active.generation)
-        self.rates = []
+        self.rates = {size: [] for size in sizes or (self.smallest,)}
         self._wanted = runs_wanted
         self._has_warmed_up = False
         self._forget()
@@ -72,7 +76,10 @@ class Measurer:
         self._run_warming()
 
     def _run_warming(self) -> None:
-        self._run(Purpose.VERIFY, self.smallest, has_warmup=not self._has_warmed_up)
+        # The first one's nonce shows how fast prompts are read: without that, how long a hang may last is a guess.
+        is_first = not self._has_warmed_up
+        size = min(self.rates, key=lambda each: len(self.rates[each]))
+        self._run(Purpose.VERIFY, size, has_warmup=is_first, has_nonce=is_first)
         self._has_warmed_up = True
 
     def warmed(self, sample: Sample) -> Finding:
@@ -80,14 +87,16 @@ class Measurer:
         self._note(sample)
         if sample.is_clean and sample.decode_tok_s is not None:
             self.judge.observe(sample)
-            self.rates.append(sample.decode_tok_s)
+            self.rates.setdefault(sample.prompt_tokens, []).append(sample.decode_tok_s)
             self._device_voids = 0
         if self._failures >= FAILURES_THAT_MEAN_HUNG and sample.void is Void.TIMED_OUT:
             return Finding.HUNG
         if sample.void is Void.DEVICE_BUSY:
             self._device_voids += 1
         is_hopeless = sample.void is Void.UNMEASURABLE or self._device_voids >= DEVICE_VOIDS_THAT_OPEN
-        if is_hopeless or len(self.rates) >= self._wanted:
+        fewest = min(map(len, self.rates.values()))
+        is_told = fewest >= RUNS_THAT_TELL or not self.judge.may_be_slow_spawn
+        if is_hopeless or (fewest >= self._wanted and is_told):
             return Finding.ENOUGH
         if sample.is_clean:
             self._run_warming()

@@ -19,6 +19,8 @@ FRESH_RUNS_WANTED = 5
 
 ROUTINE_RUNS_WANTED = 1
 
+SLOW_SPAWNS_TRIED_AGAIN = 2
+
 
 class Organs:
     """What the reactions to events act through."""
@@ -28,6 +30,8 @@ class Organs:
         self.measurer = Measurer(body, judge, cadence)
         self.recycler = Recycler(body, judge)
         self.overlap = Overlap(body, self.recycler)
+        self._slow_spawns = 0
+        """In a row."""
 
     @property
     def judge(self) -> Judge:
@@ -40,17 +44,41 @@ class Organs:
         body.active.ready_at = at
         body.enter(LaneState.WARMING, at, "the worker is up; its first canaries run")
         wanted = replacement.runs_wanted if replacement else ROUTINE_RUNS_WANTED
-        self.measurer.begin_warming(wanted if self.judge.is_baseline_full else FRESH_RUNS_WANTED)
+        self.measurer.begin_warming(
+            wanted if self.judge.is_baseline_full else FRESH_RUNS_WANTED, replacement.sizes if replacement else ()
+        )
 
     def open_warmed(self, at: float) -> None:
         """The warming worker has its runs, or had its time: open its gate."""
-        body, rates = self.body, self.measurer.rates
+        if self._tries_again(at):
+            return
+        body, measurer = self.body, self.measurer
+        rates = measurer.rates.get(measurer.smallest, [])
         self.measurer.stand_down()
         body.start_took_s = at - body.active.begun_at
         speed = f"{rates[-1]:.1f} tok/s" if rates else "not measured yet"
         body.serve(at, f"generation {body.active.generation} serves ({speed})")
-        self.recycler.serving(at, rates)
+        self.recycler.serving(at, measurer.rates)
         self.measure_on(at)
+
+    def _tries_again(self, at: float) -> bool:
+        """A worker that came up slow by bad luck is tried again, at most twice; then it is the best to be had."""
+        judge, recycler = self.judge, self.recycler
+        if not judge.is_slow_spawn:
+            self._slow_spawns = 0
+            return False
+        trigger = recycler.under_way.trigger if recycler.under_way else None
+        if trigger in (Trigger.DEGRADED, Trigger.AGE):
+            return False  # what that brought is told by comparing
+        if self._slow_spawns >= SLOW_SPAWNS_TRIED_AGAIN or not self.body.terms.recycle.acts_alone:
+            judge.accept_spawn()
+            self._slow_spawns = 0
+            return False
+        self._slow_spawns += 1
+        self.measurer.stand_down()
+        recycler.finish(at)
+        recycler.begin(at, Trigger.BAD_SPAWN, f"it came up slow: {judge.verdict.reason}", before=judge.verdict)
+        return True
 
     def reopen(self, at: float, reason: str) -> None:
         """Serve on with the worker that is there."""
@@ -74,7 +102,7 @@ class Organs:
         """The worker gets nowhere: what it has is cut, and it is replaced, or ended if that was wanted anyway."""
         body = self.body
         self.measurer.stand_down()
-        if body.state is LaneState.WARMING:
+        if body.state in (LaneState.STARTING, LaneState.WARMING):
             body.stop_active(at, Goal.RETRY, evidence)
         elif body.goal in (Goal.STOP, Goal.UNLOAD):
             body.say(CutRequests(body.active.generation, evidence))

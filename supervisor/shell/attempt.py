@@ -83,7 +83,6 @@ class Attempt:
             raise WorkerBrokeOffError(str(error), was_reached=False) from error
         except (aiohttp.ClientError, OSError) as error:
             raise WorkerBrokeOffError(str(error) or type(error).__name__) from error
-        self._progressed(0)
         if self._is_event_stream:
             await self._read_until_worth_telling()
         else:
@@ -101,7 +100,8 @@ class Attempt:
         size = 0
         while not self._is_at_end and size <= MAX_KEPT_BYTES:
             chunk = await self._read()
-            self._progressed(0)
+            if chunk:
+                self._progressed(0)
             self._kept.append(chunk)
             size += len(chunk)
         if self._is_at_end:
@@ -197,10 +197,12 @@ class Attempt:
         rest = self._splitter.rest
         if self._is_at_end and rest and (self._is_complete or facts_of(rest).meaning is Meaning.TERMINAL):
             events.append(rest)  # its last empty line was left out; strict clients ignore it, all others understand
-        before = self._tokens
-        for event in events:
-            self._note(facts_of(event))
-        self._progressed(self._tokens - before)
+        before, facts = self._tokens, [facts_of(event) for event in events]
+        for fact in facts:
+            self._note(fact)
+        # Headers and an opening event are promises, which a worker that hangs may still make to each newcomer.
+        if any(fact.meaning is not Meaning.QUIET for fact in facts) or (chunk and not facts):
+            self._progressed(self._tokens - before)
         return events
 
     def _note(self, facts: EventFacts) -> None:

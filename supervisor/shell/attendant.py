@@ -77,6 +77,12 @@ class Attendant:
         """The lane and the generation, for logs and slots."""
         return f"{self.lane.name}/{self.generation}"
 
+    def take(self, lane: LaneSettings) -> None:
+        """A reload: a worker that need not be replaced for it is at once spoken to as the new settings say."""
+        if self.upstream and lane.worker_key() == self.lane.worker_key():
+            token = {"Authorization": self.upstream.headers["Authorization"]} if lane.is_ours else {}
+            self.upstream.take({**lane.sent_headers(), **token}, served_models(lane))
+
     # ---- what the lane wants ----
 
     def find_room(self, need_bytes: int) -> None:
@@ -202,11 +208,12 @@ class Attendant:
 
     async def _watch(self, process: Process, launch: Launch) -> None:
         self.upstream = Upstream(self.generation, launch.url, launch.headers, served_models(self.lane))
-        signs = VitalSigns(
-            self.lane, process, self.upstream, launch.port, self._gate, lambda: self._canaries.prefill_tok_s
-        )
+        signs = VitalSigns(self.lane, process, self.upstream, launch.port, self._gate, self._canaries)
         async for _ in every(READY_LOOK_S):
             self.trouble = await signs.what_is_missing(self.lane.start_timeout)
+            if signs.is_hopeless:
+                self._say(ev.WorkerHung(self._now(), self.generation, f"it will never serve: {self.trouble}"))
+                return
             if not self.trouble:
                 break
         await self._handoff.load(self.upstream, self._beside())
@@ -218,11 +225,15 @@ class Attendant:
         guard = HangGuard(
             self.lane,
             signs,
-            self._around.clock,
-            self._around.host,
-            pulse_timeout_s=lambda: self._canaries.timeout_s,
+            self._around,
+            self._canaries,
             hung=lambda evidence: self._say(ev.WorkerHung(self._now(), self.generation, evidence)),
         )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(guard.run())
+            group.create_task(self._read(process))
+
+    async def _read(self, process: Process) -> None:
         async for _ in every(READING_S):
             memory_bytes = process.memory_bytes()
             self._say(
@@ -236,7 +247,6 @@ class Attendant:
                 )
             )
             process.set_patience(stop_patience_s(self.lane.stop_timeout, memory_bytes))
-            await guard.look()
 
     def _let_go_of_start(self) -> None:
         self._around.starts.give_back(self.name)

@@ -15,6 +15,14 @@ _NESTED = re.compile(rb'[^"\[\]{}]*+("(?:[^"\\]++|\\.)*+"|[\[\]{}])', re.DOTALL)
 _PART_NAME = re.compile(rb'(?i)^content-disposition:[^\r\n]*;[ \t]*name="?model"?[ \t]*(?:;|\r|$)', re.MULTILINE)
 
 
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
+_LONGEST_LIMIT = 9
+"""Digits; nobody means more."""
+
+USUAL_ANSWER_TOKENS = 256
+"""Of an answer whose length nobody limits."""
+
+
 class UnreadableBodyError(Exception):
     """The body is not what its content type says."""
 
@@ -36,6 +44,15 @@ class ModelBody:
     spans: tuple[Span, ...]
     wants_stream: bool
     is_json: bool
+    max_tokens: int | None = None
+    """How many tokens the answer may have, where the body says so."""
+
+    @property
+    def silent_tokens(self) -> int:
+        """Tokens that are written before the first byte of the answer can be seen: all of them, if it is no stream."""
+        if self.wants_stream or not self.is_json:
+            return 0
+        return USUAL_ANSWER_TOKENS if self.max_tokens is None else self.max_tokens
 
     def naming(self, model: str) -> bytes:
         """The same bytes with ``model`` as the model's name."""
@@ -65,6 +82,7 @@ def _read_json(content: bytes) -> ModelBody:
     spans: list[Span] = []
     model: str | None = None
     wants_stream = False
+    max_tokens: int | None = None
     for key, span in _pairs(content):
         if key == "model":
             value = _value(content, span)
@@ -74,7 +92,9 @@ def _read_json(content: bytes) -> ModelBody:
             spans.append(span)
         elif key == "stream":
             wants_stream = content[span.start : span.end] == b"true"
-    return ModelBody(content, model, tuple(spans), wants_stream, is_json=True)
+        elif key in _LIMITS and content[span.start : span.end].isdigit():
+            max_tokens = int(content[span.start : span.end][:_LONGEST_LIMIT])
+    return ModelBody(content, model, tuple(spans), wants_stream, is_json=True, max_tokens=max_tokens)
 
 
 def _pairs(content: bytes) -> Iterator[tuple[str, Span]]:

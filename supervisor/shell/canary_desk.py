@@ -15,17 +15,18 @@ from statistics import median
 from supervisor.core.commands import RunCanary
 from supervisor.core.samples import Sample, Void
 from supervisor.settings import LaneSettings
+from supervisor.shell.doubts import Moment, doubt, moment
 from supervisor.shell.gate import Gate
 from supervisor.shell.probe import ProbeResult, TokenClock, run_canary
+from supervisor.shell.probe_seat import ProbeSeat
 from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.tasks import Tasks
 from supervisor.shell.upstream import Upstream
 
-WORST_LOOP_LAG_S = 0.25
-"""A loop that was late by more than this did not see tokens arrive when they did."""
 TIMEOUT_RUNS = 3.0
 SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 30.0
 REMEMBERED_RUNS = 15
+_NOTHING_CAME = frozenset({Void.FAILED, Void.TIMED_OUT, Void.NO_TOKENS})
 
 
 class CanaryDesk:
@@ -35,15 +36,20 @@ class CanaryDesk:
         self, settings: LaneSettings, gate: Gate, around: Surroundings, tasks: Tasks, done: Callable[[Sample], None]
     ) -> None:
         self.settings = settings
+        self.seat = ProbeSeat(around.clock.now)
+        """Shared with the pulses: one probe at a time."""
+        self._answered = (0, 0.0)
         self._gate = gate
         self._around = around
         self._tasks = tasks
         self._done = done
         self._running: asyncio.Task[None] | None = None
         self._void: Void | None = None
+        self._why = ""
         self._took: deque[float] = deque(maxlen=REMEMBERED_RUNS)
         self._token_clock = (0, TokenClock())
         self._prefill: deque[float] = deque(maxlen=REMEMBERED_RUNS)
+        self._rates: deque[float] = deque(maxlen=REMEMBERED_RUNS)
 
     def run(self, command: RunCanary, upstream: Upstream, *, worker_age_s: float, worker_requests: int) -> None:
         """Send one; its sample comes by ``done``, always."""
@@ -60,10 +66,10 @@ class CanaryDesk:
         self._void = None
         self._running = self._tasks.start(self._run(command, upstream, blank), "canary")
 
-    def cancel(self, reason: Void = Void.CANCELLED) -> None:
+    def cancel(self, reason: Void = Void.CANCELLED, detail: str = "") -> None:
         """End the run that is out, if one is: its sample is void for this reason."""
         if self._running and not self._running.done() and self._void is None:
-            self._void = reason
+            self._void, self._why = reason, detail
             self._running.cancel()
 
     @property
@@ -79,13 +85,24 @@ class CanaryDesk:
         """The lane's measured prefill rate, if a run has shown it."""
         return median(self._prefill) if self._prefill else None
 
+    def answered_at(self, generation: int) -> float:
+        """When a run last brought this worker's tokens; 0 if none has."""
+        return self._answered[1] if self._answered[0] == generation else 0.0
+
+    @property
+    def decode_tok_s(self) -> float | None:
+        """What the last runs of the lane showed."""
+        return median(self._rates) if self._rates else None
+
     async def _run(self, command: RunCanary, upstream: Upstream, blank: Sample) -> None:
         try:
-            sample = self._obstacle(command, blank) or await self._measured(command, upstream, blank)
+            async with self.seat.taken(command.generation):
+                blank = replace(blank, at=self._around.clock.now())
+                sample = self._obstacle(command, blank) or await self._measured(command, upstream, blank)
         except asyncio.CancelledError:
             if self._void is None:
                 raise
-            sample = replace(blank, void=self._void, took_s=self._around.clock.now() - blank.at)
+            sample = replace(blank, void=self._void, detail=self._why, took_s=self._around.clock.now() - blank.at)
         self._running = None
         self._done(replace(sample, at=self._around.clock.now()))
 
@@ -100,6 +117,7 @@ class CanaryDesk:
 
     async def _measured(self, command: RunCanary, upstream: Upstream, blank: Sample) -> Sample:
         canary = self.settings.canary
+        began = moment(self._around.host, blank.at)
         with self._around.device.canary(self.settings.name, self.cancel):
             result = await run_canary(
                 upstream.session,
@@ -114,8 +132,10 @@ class CanaryDesk:
                 has_warmup=command.has_warmup,
                 has_nonce=command.has_nonce,
                 token_clock=self._clock_of(command.generation),
+                progressed=self.seat.moved,
             )
-        return self._believed(blank, result)
+        self._learn(blank, result)
+        return self._believed(began, blank, result)
 
     def _clock_of(self, generation: int) -> TokenClock:
         """What runs of this worker have taught about its streams; only the newest worker's is kept."""
@@ -123,7 +143,15 @@ class CanaryDesk:
             self._token_clock = (generation, TokenClock())
         return self._token_clock[1]
 
-    def _believed(self, blank: Sample, result: ProbeResult) -> Sample:
+    def _learn(self, blank: Sample, result: ProbeResult) -> None:
+        if result.void is None and result.decode_tok_s is not None:
+            self._answered = (blank.generation, self._around.clock.now())
+            self._took.append(result.took_s)
+            self._rates.append(result.decode_tok_s)
+        if result.prefill_tok_s or result.fastest_prefill_tok_s:
+            self._prefill.append(result.prefill_tok_s or result.fastest_prefill_tok_s or 0.0)
+
+    def _believed(self, began: Moment, blank: Sample, result: ProbeResult) -> Sample:
         sample = replace(
             blank,
             decode_tok_s=result.decode_tok_s,
@@ -136,16 +164,7 @@ class CanaryDesk:
             took_s=result.took_s,
             prefill_tok_s=result.prefill_tok_s,
         )
-        if result.void is None:
-            self._took.append(result.took_s)
-        if result.prefill_tok_s:
-            self._prefill.append(result.prefill_tok_s)
-        host = self._around.host
-        lag_s = host.loop_lag.worst_since(blank.at)
-        if sample.void is None and lag_s > WORST_LOOP_LAG_S:
-            return replace(
-                sample, decode_tok_s=None, void=Void.LOOP_LAG, detail=f"this daemon was late by {lag_s:.2f} s"
-            )
-        if sample.void is None and host.clock_gaps.gap_since(blank.at) > 0:
-            return replace(sample, decode_tok_s=None, void=Void.CLOCK_GAP, detail="the host slept or its clock jumped")
-        return sample
+        if result.void is not None and result.void not in _NOTHING_CAME:
+            return sample
+        found = doubt(self._around.host, began, waited_s=0.0 if result.void is None else result.took_s)
+        return replace(sample, decode_tok_s=None, void=found.void, detail=found.detail) if found else sample

@@ -10,12 +10,18 @@ KEPT_GENERATIONS = 16
 
 @dataclass
 class GenerationCount:
-    """One worker's share. ``progress_at``: monotonic seconds of the last byte that came from it."""
+    """One worker's share.
+
+    ``progress_at``: monotonic seconds of the last byte that only a working worker sends. ``busy_since``: when the
+    oldest spell of requests in flight began. To be sent a request is neither: clients that come again and again must
+    not hide that none is answered.
+    """
 
     inflight: int = 0
     requests: int = 0
     generated_tokens: int = 0
     progress_at: float | None = None
+    busy_since: float | None = None
 
 
 @dataclass
@@ -56,15 +62,19 @@ class Counts:
     def admitted(self, generation: int, *, is_first: bool) -> None:
         """A request is sent to this worker, for the first time or again."""
         count = self.of(generation)
+        if not count.inflight:
+            count.busy_since = time.monotonic()
         count.inflight += 1
         count.requests += 1
-        count.progress_at = time.monotonic()
         self.totals.requests += is_first
         self.totals.replayed += not is_first
 
     def ended(self, generation: int) -> None:
         """A request is no longer in flight on this worker."""
-        self.of(generation).inflight -= 1
+        count = self.of(generation)
+        count.inflight -= 1
+        if not count.inflight:
+            count.busy_since = None
 
     def taken_back(self, generation: int, *, was_first: bool) -> None:
         """A request did not reach this worker after all."""

@@ -109,12 +109,20 @@ class Gate:
         return self._counts.of(generation).generated_tokens
 
     def progress_at(self, generation: int) -> float | None:
-        """Monotonic seconds at which this worker was last sent a request or sent a byte."""
+        """Monotonic seconds at which this worker last sent a byte of an answer."""
         return self._counts.of(generation).progress_at
+
+    def busy_since(self, generation: int) -> float | None:
+        """Monotonic seconds since when it has had requests in flight without a break; None if it has none."""
+        return self._counts.of(generation).busy_since
 
     def longest_body(self, generation: int) -> int:
         """Bytes of the longest request in flight on this worker: a bound for its prefill."""
         return max((ticket.body_bytes for ticket in self._of(generation)), default=0)
+
+    def most_silent_tokens(self, generation: int) -> int:
+        """The most tokens that a request in flight on this worker may have before a byte of its answer is seen."""
+        return max((ticket.silent_tokens for ticket in self._of(generation)), default=0)
 
     def idle_for(self, now: float) -> float:
         """Seconds for which the gate has been open with nothing in flight."""
@@ -192,12 +200,12 @@ class Gate:
 
     # ---- what the proxy says ----
 
-    def enter(self, request_id: str, body_bytes: int = 0) -> Ticket:
+    def enter(self, request_id: str, body_bytes: int = 0, silent_tokens: int = 0) -> Ticket:
         """A request arrives: it is admitted, or waits. Raises RefusedError."""
         if self.mode is Mode.REFUSING:
             raise refusals.is_closed(self.reason, self._retry_after_s)
         self._last_number += 1
-        ticket = Ticket(self._last_number, request_id, body_bytes)
+        ticket = Ticket(self._last_number, request_id, body_bytes, silent_tokens)
         if self._has_room and self._upstream and not self._waiting.can_go(self._upstream.generation):
             self._admit(ticket, self._upstream)
         elif len(self._waiting) >= self.terms.max_queue:

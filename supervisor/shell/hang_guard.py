@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
 
 from supervisor.core.hang import Finding, Fine, HangTerms, HangWatch, Hung, SendPulse
+from supervisor.core.samples import Void
 from supervisor.settings import LaneSettings
-from supervisor.shell.clock import Clock
-from supervisor.shell.host import Host
+from supervisor.shell.canary_desk import CanaryDesk
+from supervisor.shell.doubts import Moment, doubt, moment
+from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.vital_signs import VitalSigns
 
-WORST_LOOP_LAG_S = 1.0
-"""While this daemon itself is so late, what it did not see means nothing."""
+log = structlog.get_logger(__name__)
+
 CLIENT_LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A pulse that brought nothing, and what went wrong."""
+
+    detail: str
+    is_silence: bool = False
+    """Its health did not answer either: no neighbour excuses that."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """A pulse that gave way to a client."""
 
 
 class HangGuard:
@@ -23,50 +42,104 @@ class HangGuard:
         self,
         lane: LaneSettings,
         signs: VitalSigns,
-        clock: Clock,
-        host: Host,
-        *,
-        pulse_timeout_s: Callable[[], float],
+        around: Surroundings,
+        canaries: CanaryDesk,
         hung: Callable[[str], None],
     ) -> None:
+        self._lane = lane
         self._signs = signs
-        self._clock = clock
-        self._host = host
-        self._pulse_timeout_s = pulse_timeout_s
+        self._around = around
+        self._canaries = canaries
         self._hung = hung
-        self._is_over = False
-        self._watch = HangWatch(HangTerms(lane.hang.after, lane.hang.pulse), clock.now())
+        self._watch = HangWatch(HangTerms(lane.hang.after, lane.hang.pulse), self._now())
+        self._looked = moment(around.host, self._now())
 
-    async def look(self) -> None:
+    async def run(self) -> None:
+        """Look whenever a look may find something, until the worker hangs."""
+        while not isinstance(finding := await self._look(), Hung):
+            await asyncio.sleep(self._watch.look_in(self._now()))
+        self._hung(finding.evidence)
+
+    async def _look(self) -> Finding:
         """Take one look, and do what it asks for."""
-        if self._is_over:
-            return
-        finding: Finding = self._watch.look(await self._signs.progress(self._clock.now()))
+        progress = await self._signs.progress(self._now)
+        found = doubt(self._around.host, self._looked)
+        if found:
+            is_late = found.void is Void.LOOP_LAG
+            lag_s = self._around.host.loop_lag.worst_since(self._looked.at)
+            self._watch.blind(lag_s if is_late else progress.at - self._looked.at)
+        self._looked = moment(self._around.host, progress.at)
+        finding = self._watch.look(progress)
+        if isinstance(finding, Fine) and not progress.inflight:
+            finding = self._canary_overdue(progress.at)
         while isinstance(finding, SendPulse):
             finding = await self._pulse()
-        if isinstance(finding, Hung):
-            self._is_over = True
-            self._hung(finding.evidence)
+        return finding
+
+    def _canary_overdue(self, at: float) -> Finding:
+        """A canary that keeps silent for as long as a pulse might is a pulse that brought nothing."""
+        silent_s = self._canaries.seat.silent_s(self._signs.upstream.generation)
+        if not self._watch.is_pulse_due(at) or silent_s < self._canaries.timeout_s:
+            return Fine()
+        self._canaries.cancel(Void.LANE_BUSY, f"silent for {silent_s:.0f} s, and the worker is asked whether it lives")
+        return self._watch.pulse_missed(at, f"a canary got nothing for {silent_s:.0f} s")
 
     async def _pulse(self) -> Finding:
-        began = self._clock.now()
-        missed = await self._unless_a_client_comes()
-        now = self._clock.now()
-        if missed is None or self._host.loop_lag.worst_since(began) > WORST_LOOP_LAG_S:
+        async with self._canaries.seat.taken(self._signs.upstream.generation):
+            began = moment(self._around.host, self._now())
+            outcome = await self._unless_a_client_comes()
+        return self._judged(outcome, began)
+
+    def _judged(self, outcome: Miss | TakenBack | None, began: Moment) -> Finding:
+        now = self._now()
+        if isinstance(outcome, TakenBack):
+            self._watch.pulse_taken_back()
+            return Fine()
+        if outcome is None:
+            self._watch.pulse_answered(now)
+            return Fine()
+        reason = self._excuse(outcome, began, now - began.at)
+        if reason:
+            log.info("pulse_void", lane=self._lane.name, reason=reason, missed=outcome.detail)
             self._watch.pulse_void(now)
             return Fine()
-        if missed:
-            return self._watch.pulse_missed(now, missed)
-        self._watch.pulse_answered(now)
-        return Fine()
+        log.warning("pulse_missed", lane=self._lane.name, detail=outcome.detail)
+        return self._watch.pulse_missed(now, outcome.detail)
 
-    async def _unless_a_client_comes(self) -> str | None:
-        """The pulse's trouble, or nothing; None where it was taken back for a client's sake."""
+    def _excuse(self, outcome: Miss, began: Moment, waited_s: float) -> str | None:
+        """Why a miss does not count: this daemon, the host or a neighbour on the same device was to blame."""
+        found = doubt(self._around.host, began, waited_s=waited_s)
+        if found:
+            return found.detail
+        return None if outcome.is_silence else self._neighbours()
+
+    async def _unless_a_client_comes(self) -> Miss | TakenBack | None:
         async with asyncio.TaskGroup() as group:
-            pulse = group.create_task(self._signs.pulse(self._pulse_timeout_s()))
+            pulse = group.create_task(self._ask())
             while not pulse.done():
                 await asyncio.wait({pulse}, timeout=CLIENT_LOOK_S)
                 if not pulse.done() and self._signs.gate.inflight():
                     pulse.cancel()
-                    return None
+                    return TakenBack()
         return pulse.result()
+
+    async def _ask(self) -> Miss | None:
+        """One token; beside traffic of a neighbour, which a token would disturb, only whether health answers at all.
+
+        Where the preset knows words for a worker that will never serve again, its health is asked in any case.
+        """
+        if self._neighbours():
+            trouble = await self._signs.health(self._canaries.timeout_s)
+            return None if self._signs.has_answered and not self._signs.is_hopeless else Miss(trouble, is_silence=True)
+        if self._signs.health_rule.dead:
+            trouble = await self._signs.health()
+            if self._signs.is_hopeless:
+                return Miss(trouble, is_silence=True)
+        missed = await self._signs.pulse(self._canaries.timeout_s)
+        return Miss(missed) if missed else None
+
+    def _neighbours(self) -> str | None:
+        return self._around.device.busy_with(self._lane.name, self._signs.upstream.generation)
+
+    def _now(self) -> float:
+        return self._around.clock.now()

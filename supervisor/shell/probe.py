@@ -54,6 +54,8 @@ class ProbeResult:
     """All of it: warm-up and calibration too."""
     prefill_tok_s: float | None = None
     """Of a run with a nonce whose prompt took long enough to read."""
+    fastest_prefill_tok_s: float | None = None
+    """Of a run with a nonce whose prompt was read too fast to tell: the rate is this, or higher."""
 
 
 @dataclass
@@ -157,12 +159,13 @@ async def run_canary(
     has_warmup: bool = False,
     has_nonce: bool = False,
     token_clock: TokenClock | None = None,
+    progressed: Callable[[], None] = lambda: None,
 ) -> ProbeResult:
     """Measure the server at ``url`` once; never raises but for cancellation.
 
     ``kind`` is chat, completions or embeddings (whose rate is tokens read per second). The run ends at ``max_tokens``,
     or after ``max_time_s`` of decoding if its tokens can be counted without the end. ``timeout_s`` bounds each of its
-    requests, and grows by what reading the prompt may take.
+    requests, and grows by what reading the prompt may take. ``progressed`` is called whenever something came.
     """
     clock, began = token_clock or TokenClock(), _now()
     asker = _Asker(session, url, model, kind, headers, clock)
@@ -171,11 +174,12 @@ async def run_canary(
         if has_warmup:
             async with asyncio.timeout(patience_s):
                 await _persistently(asker, lambda: asker.whole(canary_prompt(prompt_tokens), WARMUP_TOKENS))
+            progressed()
         prompt = canary_prompt(prompt_tokens, secrets.token_hex(8) if has_nonce else "")
         if kind == "embeddings":
             result = await _time_embedding(asker, prompt, patience_s)
         else:
-            run = _Run(asker, prompt, max_tokens, max_time_s)
+            run = _Run(asker, prompt, max_tokens, max_time_s, progressed)
             result = await run.measure(patience_s, has_nonce=has_nonce)
     except _VoidError as trouble:
         result = ProbeResult(void=trouble.void, detail=str(trouble))
@@ -228,12 +232,15 @@ async def _time_embedding(asker: _Asker, prompt: str, patience_s: float) -> Prob
 class _Run:
     """One streamed, timed request."""
 
-    def __init__(self, asker: _Asker, prompt: str, max_tokens: int, max_time_s: float) -> None:
+    def __init__(
+        self, asker: _Asker, prompt: str, max_tokens: int, max_time_s: float, progressed: Callable[[], None]
+    ) -> None:
         self._asker = asker
         self._clock = asker.clock
         self._prompt = prompt
         self._max_tokens = max_tokens
         self._max_time_s = max_time_s
+        self._progressed = progressed
         self._stream = TokenStream()
         self._began = 0.0
         self._is_cut = False
@@ -268,6 +275,7 @@ class _Run:
             await _check_status(answer)
             async for data in answer.content.iter_any():
                 stream.feed(data, _now())
+                self._progressed()
                 if stream.error:
                     return
                 if self._has_enough:
@@ -313,8 +321,11 @@ class _Run:
             ttft_s=ttft_s,
             detail=f"cut short after {stream.lasted_s:.1f} s" if self._is_cut else "",
         )
-        if has_nonce and prompt_tokens and ttft_s >= SHORTEST_PREFILL_S:
-            result = replace(result, prefill_tok_s=prompt_tokens / ttft_s)
+        if has_nonce and prompt_tokens:
+            if ttft_s >= SHORTEST_PREFILL_S:
+                result = replace(result, prefill_tok_s=prompt_tokens / ttft_s)
+            else:
+                result = replace(result, fastest_prefill_tok_s=prompt_tokens / SHORTEST_PREFILL_S)
         timed = tokens - round(stream.first_chunks * tokens / stream.chunks)
         if stream.lasted_s <= 0 and tokens > FEWEST_TOKENS:
             return replace(result, void=Void.UNMEASURABLE, detail="all tokens came at once: it does not stream")

@@ -27,7 +27,7 @@ async def forward(request: web.Request, lane: LaneFront, call: Call) -> web.Stre
 
     Cancelled (the client has left), it ends the worker's connection at once.
     """
-    ticket = lane.gate.enter(call.request_id, len(call.body.content))
+    ticket = lane.gate.enter(call.request_id, len(call.body.content), call.body.silent_tokens)
     return await _Forwarding(request, lane.gate, ticket, call).run()
 
 

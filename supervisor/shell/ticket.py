@@ -25,10 +25,12 @@ class InterruptedAnswerError(Exception):
 class Ticket:
     """What the gate and the proxy know of one request. Only the gate moves it; the proxy marks its progress."""
 
-    def __init__(self, number: int, request_id: str, body_bytes: int) -> None:
+    def __init__(self, number: int, request_id: str, body_bytes: int, silent_tokens: int = 0) -> None:
         self.number = number
         self.request_id = request_id
         self.body_bytes = body_bytes
+        self.silent_tokens = silent_tokens
+        """Tokens that its answer may have before a byte of it is seen."""
         self.arrived_at = time.monotonic()
         self.upstream: Upstream | None = None
         """Whom it is in flight to, None while it waits."""

@@ -12,12 +12,18 @@ from supervisor.jsontext import decode
 from supervisor.presets import PRESETS, HealthRule
 from supervisor.settings import LaneSettings
 from supervisor.shell.attached import Process
+from supervisor.shell.canary_desk import CanaryDesk
 from supervisor.shell.gate import Gate
 from supervisor.shell.probe import one_token
 from supervisor.shell.upstream import Upstream
 
 HEALTH_TIMEOUT_S = 5.0
-STATS_TIMEOUT_S = 2.0
+STATS_TIMEOUT_S = 1.0
+STATS_SHARE = 0.125
+"""Of hang.after: a worker that hangs does not answer /stats either, and is not to be found later for that."""
+PROGRESS_COUNTERS = ("generated_tokens", "prompt_tokens")
+"""Of /stats. Its count of requests is none: to take one in is not to get anywhere."""
+UNKNOWN_DECODE_TOK_S = 10.0
 BYTES_A_TOKEN = 3
 """Of a request's body: few enough that a prompt is rather thought too long than too short."""
 
@@ -31,12 +37,17 @@ class VitalSigns:
     upstream: Upstream
     port: int
     gate: Gate
-    prefill_tok_s: Callable[[], float | None]
+    canaries: CanaryDesk
+    is_hopeless: bool = False
+    """Its health says that it will never serve, in the words of its preset."""
+    has_answered: bool = False
+    """Whether its health path was answered at all when it was last asked."""
     _has_stats: bool = True
+    _last_counters: tuple[float, ...] = ()
 
     async def what_is_missing(self, patience_s: float) -> str:
         """Why it cannot serve yet, in words; empty once it is healthy, ours, and has answered one token."""
-        unhealthy = await self._health()
+        unhealthy = await self.health()
         if unhealthy:
             return unhealthy
         if not self.process.listens_on(self.port):
@@ -55,38 +66,52 @@ class VitalSigns:
         )
         return wrong or ""
 
-    async def progress(self, at: float) -> Progress:
+    async def progress(self, now: Callable[[], float]) -> Progress:
         """A look at whether it gets anywhere."""
-        generation = self.upstream.generation
-        inflight = self.gate.inflight(generation)
-        moved_at = self.gate.progress_at(generation) or 0.0
+        gate, generation = self.gate, self.upstream.generation
+        if gate.inflight(generation):
+            self._last_counters = await self._counters() or self._last_counters
+        decode_tok_s = self.canaries.decode_tok_s or UNKNOWN_DECODE_TOK_S
         return Progress(
-            at=at,
-            inflight=inflight,
-            counters=(moved_at, *(await self._counters() if inflight else ())),
+            at=now(),
+            inflight=gate.inflight(generation),
+            busy_since=gate.busy_since(generation),
+            moved_at=max(gate.progress_at(generation) or 0.0, self.canaries.answered_at(generation)),
+            counters=self._last_counters,
             cpu_s=self.process.cpu_seconds(),
-            oldest_prompt_tokens=self.gate.longest_body(generation) // BYTES_A_TOKEN,
-            prefill_tok_s=self.prefill_tok_s(),
+            oldest_prompt_tokens=gate.longest_body(generation) // BYTES_A_TOKEN,
+            prefill_tok_s=self.canaries.prefill_tok_s,
+            expected_s=gate.most_silent_tokens(generation) / decode_tok_s,
+            is_probed=self.canaries.seat.is_taken,
         )
 
-    async def _health(self) -> str:
-        timeout = aiohttp.ClientTimeout(total=HEALTH_TIMEOUT_S)
+    async def health(self, timeout_s: float = HEALTH_TIMEOUT_S) -> str:
+        """What its health path says against it; empty if it is ready. ``has_answered`` tells silence from illness."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self.has_answered = False
         url = self.upstream.url + self.lane.health
         try:
             async with self.upstream.session.get(url, headers=self.upstream.headers, timeout=timeout) as answer:
                 body = await answer.content.read(65536)
-                rule = PRESETS[self.lane.preset].health if self.lane.preset else HealthRule()
+                self.has_answered = True
+                rule = self.health_rule
+                self.is_hopeless = _status_of(body) in rule.dead
                 return "" if _is_ready(rule, answer.status, body) else _said(answer.status, body)
         except (aiohttp.ClientError, OSError):
             return "it does not listen yet"
         except TimeoutError:
-            return f"{self.lane.health} does not answer within {HEALTH_TIMEOUT_S:g} s"
+            return f"{self.lane.health} does not answer within {timeout_s:g} s"
+
+    @property
+    def health_rule(self) -> HealthRule:
+        """How the preset reads the body of its health."""
+        return PRESETS[self.lane.preset].health if self.lane.preset else HealthRule()
 
     async def _counters(self) -> tuple[float, ...]:
         """Numbers of /stats that grow while it works; none where there is no /stats."""
         if not self._has_stats:
             return ()
-        timeout = aiohttp.ClientTimeout(total=STATS_TIMEOUT_S)
+        timeout = aiohttp.ClientTimeout(total=min(STATS_TIMEOUT_S, STATS_SHARE * self.lane.hang.after))
         url = self.upstream.url + "/stats"
         try:
             async with self.upstream.session.get(url, headers=self.upstream.headers, timeout=timeout) as answer:
@@ -96,12 +121,18 @@ class VitalSigns:
                 stats = decode(await answer.content.read(262144)) or {}
         except (aiohttp.ClientError, OSError, TimeoutError):
             return ()
-        return tuple(float(stats[key]) for key in ("generated_tokens", "prompt_tokens", "requests") if key in stats)
+        return tuple(float(stats[key]) for key in PROGRESS_COUNTERS if key in stats)
 
 
 def _is_ready(rule: HealthRule, status: int, body: bytes) -> bool:
     """A 200 whose body does not contradict it."""
-    return status == 200 and (not rule.ready or (decode(body) or {}).get("status") in rule.ready)
+    said = _status_of(body)
+    return status == 200 and said not in rule.dead and (not rule.ready or said in rule.ready)
+
+
+def _status_of(body: bytes) -> str | None:
+    said = (decode(body) or {}).get("status")
+    return said if isinstance(said, str) else None
 
 
 def _said(status: int, body: bytes) -> str:

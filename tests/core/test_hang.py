@@ -25,8 +25,8 @@ def test_requests_in_flight_and_nothing_moves_for_long_is_a_hang() -> None:
     assert "91 s" in finding.evidence
 
 
-@pytest.mark.parametrize("moved", [{"bytes_received": 1}, {"counters": (0.0, 1.0)}])
-def test_a_byte_or_a_counter_is_progress(moved: dict[str, int]) -> None:
+@pytest.mark.parametrize("moved", [{"moved_at": 80.0}, {"counters": (0.0, 1.0)}])
+def test_a_byte_or_a_counter_is_progress(moved: dict[str, float | tuple[float, ...]]) -> None:
     one = watch()
     assert one.look(busy(80.0, **moved)) == Fine()
     assert one.look(busy(160.0, **moved)) == Fine()
@@ -94,14 +94,70 @@ def test_a_pulse_taken_back_for_a_client_says_nothing() -> None:
     one = HangWatch(TERMS, 0.0)
     one.look(Progress(0.0, 0))
     one.look(Progress(60.0, 0))
+    one.pulse_taken_back()
+    one.look(busy(62.0, busy_since=61.0))
+    assert one.look(Progress(70.0, 0, moved_at=69.0)) == Fine(), "the client was answered, which is as good"
+    assert one.look(Progress(128.0, 0, moved_at=69.0)) == Fine()
+    assert one.look(Progress(129.0, 0, moved_at=69.0)) == SendPulse()
+
+
+def test_clients_that_leave_unanswered_do_not_put_the_pulse_off() -> None:
+    one = HangWatch(TERMS, 0.0)
+    one.look(Progress(0.0, 0))
+    assert one.look(Progress(60.0, 0)) == SendPulse()
+    one.pulse_taken_back()
+    one.look(busy(61.0, busy_since=60.5))
+    assert one.look(Progress(120.0, 0)) == SendPulse()
+
+
+def test_a_pulse_that_says_nothing_comes_again_in_its_time() -> None:
+    one = HangWatch(TERMS, 0.0)
+    one.look(Progress(60.0, 0))
     one.pulse_void(61.0)
     assert one.look(Progress(62.0, 0)) == Fine()
     assert one.look(Progress(121.0, 0)) == SendPulse()
 
 
+def test_no_pulse_is_sent_beside_a_canary() -> None:
+    one = HangWatch(TERMS, 0.0)
+    assert one.look(Progress(60.0, 0, is_probed=True)) == Fine()
+    assert one.is_pulse_due(60.0)
+    assert one.look(Progress(61.0, 0)) == SendPulse()
+
+
+def test_newcomers_do_not_hide_that_none_is_answered() -> None:
+    one = HangWatch(TERMS, 0.0)
+    findings = [one.look(Progress(float(at), at // 10, busy_since=10.0)) for at in range(10, 102, 2)]
+    assert findings[:-1] == [Fine()] * (len(findings) - 1)
+    assert isinstance(findings[-1], Hung)
+
+
+def test_an_answer_in_one_piece_earns_thrice_the_time_it_takes_to_write() -> None:
+    one = watch()
+    assert one.look(busy(110.0, expected_s=10.0)) == Fine()
+    assert isinstance(one.look(busy(120.0, expected_s=10.0)), Hung)
+
+
+def test_what_this_program_missed_is_no_silence_of_the_worker() -> None:
+    one = watch()
+    one.blind(50.0)
+    assert one.look(busy(139.0)) == Fine()
+    assert isinstance(one.look(busy(140.0)), Hung)
+
+
+def test_the_next_look_comes_when_patience_ends_not_later() -> None:
+    one = watch()
+    assert one.look_in(0.0) == 2.0
+    assert one.look_in(89.5) == 0.5
+    idle = HangWatch(TERMS, 0.0)
+    assert idle.look_in(59.0) == 1.0
+    quick = HangWatch(HangTerms(after_s=3.0, pulse_s=2.0), 0.0)
+    assert quick.look_in(0.0) == 0.5
+
+
 def test_traffic_between_two_looks_puts_the_pulse_off() -> None:
     one = HangWatch(TERMS, 0.0)
     one.look(Progress(0.0, 0))
-    one.look(Progress(50.0, 0, bytes_received=10))
-    assert one.look(Progress(100.0, 0, bytes_received=10)) == Fine()
-    assert one.look(Progress(110.0, 0, bytes_received=10)) == SendPulse()
+    one.look(Progress(50.0, 0, moved_at=50.0))
+    assert one.look(Progress(100.0, 0, moved_at=50.0)) == Fine()
+    assert one.look(Progress(110.0, 0, moved_at=50.0)) == SendPulse()

@@ -155,9 +155,10 @@ class LiveKnobs:
         self._looked_at = -1.0
         self._seen: tuple[int, int, int] | None = None
 
-    def __call__(self) -> Knobs:
+    def __call__(self, *, is_fresh: bool = False) -> Knobs:
+        """As they were 20 ms ago at most; ``is_fresh``: now."""
         now = time.monotonic()
-        if self._start.control is not None and now - self._looked_at >= CONTROL_EVERY_S:
+        if self._start.control is not None and (is_fresh or now - self._looked_at >= CONTROL_EVERY_S):
             self._looked_at = now
             self._look(self._start.control)
         return self._now

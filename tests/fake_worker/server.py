@@ -239,7 +239,7 @@ class Server:
     # --- generation ---
 
     async def _generate(self, request: Request, answer: Answer) -> None:
-        knobs, tally = self._knobs(), self._tally
+        knobs, tally = self._knobs(is_fresh=True), self._tally
         if not self._loaded:
             raise Refused(503, "The model is loading")
         ask = read_ask(KINDS[request.path], request.json())

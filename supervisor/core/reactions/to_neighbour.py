@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.core.commands import SpawnWorker
+from supervisor.core.commands import CutRequests, SpawnWorker
 from supervisor.core.events import (
     GateEmptied,
     RoomFound,
@@ -11,6 +11,7 @@ from supervisor.core.events import (
     SpawnFailed,
     WorkerEvent,
     WorkerExited,
+    WorkerHung,
     WorkerReady,
     WorkerSpawned,
 )
@@ -55,6 +56,9 @@ def _of_candidate(lane: Organs, event: WorkerEvent) -> None:
             _sampled(lane, sample, event.at)
         case SpawnFailed(reason=reason):
             lost(lane, event.at, reason)
+        case WorkerHung(evidence=evidence):
+            lane.overlap.candidate_lost(event.at, evidence)
+            lane.measurer.begin_cadence(event.at)
         case WorkerExited():
             lost(lane, event.at, f"it exited with code {event.code}")
         case _:
@@ -87,5 +91,7 @@ def _of_retiring(lane: Organs, event: WorkerEvent) -> None:
             lane.overlap.retired_gone(event.generation, event.at)
         case WorkerSpawned():
             to_worker.spawned(lane, event)
+        case WorkerHung(evidence=evidence):
+            lane.body.say(CutRequests(event.generation, evidence))
         case _:
             pass  # its speed and health no longer matter
