@@ -80,6 +80,8 @@ class LaneBody:
         self.is_window_open = True
         self.is_hurried = False
         """A person wants it stopped at once."""
+        self.is_leaving = False
+        """It goes for good, with its daemon or out of lanes.yaml: nobody can ask it for anything more."""
         self.is_outdated = False
         """The worker runs with settings that a reload has replaced."""
         self.start_took_s = 0.0

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from supervisor.core.terms import RecycleTerms, Replace
+from supervisor.core.replacement import FOR_SLOWNESS
+from supervisor.core.terms import RecycleTerms, Replace, Trigger
 
 CRASH_WINDOW_S = 600.0
 CRASH_LIMIT = 5
@@ -58,7 +59,7 @@ class CrashHistory:
 
 @dataclass
 class RecycleAllowance:
-    """Whether a recycle for mere slowness may happen now, and if not, in plain words why not."""
+    """Whether a recycle that the lane itself thinks of may happen now, and if not, in plain words why not."""
 
     _begun: list[float] = field(default_factory=list)
     _hold_off_until: float = 0.0
@@ -89,19 +90,36 @@ class RecycleAllowance:
         self._retry_at = at
 
     def objection(
-        self, at: float, terms: RecycleTerms, *, replace: Replace, uptime_s: float, is_window_open: bool
+        self,
+        at: float,
+        terms: RecycleTerms,
+        *,
+        replace: Replace,
+        uptime_s: float,
+        is_window_open: bool,
+        trigger: Trigger = Trigger.DEGRADED,
     ) -> str | None:
-        """Why a recycle for slowness may not begin now; None if it may."""
+        """Why a recycle may not begin now; None if it may.
+
+        A worker that is too big can wait neither for its age nor for quiet hours.
+        """
+        can_wait = trigger is not Trigger.MEMORY
         refusals = (
             (terms.is_off, "recycling is off"),
             (terms.is_advised_only, "recycle.mode is advise: a person decides"),
-            (uptime_s < terms.min_uptime_s, f"the worker is younger than min_uptime ({terms.min_uptime_s:.0f} s)"),
             (
-                at < self._hold_off_until,
+                can_wait and uptime_s < terms.min_uptime_s,
+                f"the worker is younger than min_uptime ({terms.min_uptime_s:.0f} s)",
+            ),
+            (
+                trigger in FOR_SLOWNESS and at < self._hold_off_until,
                 f"held off for {self._hold_off_until - at:.0f} s more: the last one did not help",
             ),
-            (at < self._retry_at, f"the last try found no quiet moment; next in {self._retry_at - at:.0f} s"),
-            (not is_window_open, "outside the quiet hours of recycle.window"),
+            (
+                can_wait and at < self._retry_at,
+                f"the last try found no quiet moment; next in {self._retry_at - at:.0f} s",
+            ),
+            (can_wait and not is_window_open, "outside the quiet hours of recycle.window"),
         )
         for is_refused, words in refusals:
             if is_refused:

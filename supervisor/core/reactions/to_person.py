@@ -31,6 +31,8 @@ def start(lane: Organs, event: StartAsked) -> None:
         case _S.STOPPED if body.terms.is_on_demand and not event.is_resumed:
             body.enter(_S.UNLOADED, event.at, "on demand: no request yet")
             body.say(HoldGate(body.reason))
+        case _S.DRAINING if body.goal is Goal.RECYCLE:
+            pass  # it will serve again by itself
         case _S.DRAINING:
             lane.reopen(event.at, "started again by a person")
         case _S.STOPPING:
@@ -45,7 +47,9 @@ def start(lane: Organs, event: StartAsked) -> None:
 def stop(lane: Organs, event: StopAsked) -> None:
     """Stop from any state, and stay stopped; what is in flight gets the drain's time."""
     body = lane.body
-    if not event.is_shutdown:
+    if event.is_shutdown:
+        body.is_leaving = True
+    else:
         body.keep(Wish.STOPPED)
     why = event.reason or ("the daemon stops" if event.is_shutdown else "stopped by a person")
     lane.recycler.give_up(event.at, Outcome.ABORTED, why)
@@ -110,7 +114,6 @@ def change_terms(lane: Organs, event: TermsChanged) -> None:
     body.terms = event.terms
     lane.judge.terms = event.terms
     lane.measurer.cadence.terms = event.terms.canary
-    lane.judge.terms = event.terms
     if not event.needs_worker:
         return
     why = "the configuration changed"

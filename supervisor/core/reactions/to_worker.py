@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from supervisor.core.body import Goal
 from supervisor.core.commands import SpawnWorker
 from supervisor.core.events import (
@@ -18,7 +20,7 @@ from supervisor.core.events import (
 from supervisor.core.organs import Organs
 from supervisor.core.record import Outcome
 from supervisor.core.states import SERVES, LaneState
-from supervisor.core.terms import TimerName, Trigger
+from supervisor.core.terms import Replace, TimerName, Trigger
 
 _S = LaneState
 
@@ -104,19 +106,31 @@ def measured(lane: Organs, event: WorkerMeasured) -> None:
     body.workers.peak_memory_bytes = max(body.workers.peak_memory_bytes, event.memory_bytes)
     if body.state not in SERVES or lane.recycler.under_way:
         return
-    spent = _budget_spent(lane, event)
-    if terms.memory_limit_bytes is not None and event.memory_bytes > terms.memory_limit_bytes:
-        limit_gb = terms.memory_limit_bytes / 1e9
-        over = f"its memory of {event.memory_bytes / 1e9:.1f} GB is over memory.limit ({limit_gb:.1f} GB)"
-        lane.recycle(event.at, Trigger.MEMORY, over, before=lane.judge.verdict)
-    elif spent and worker.uptime_s(event.at) >= terms.recycle.min_uptime_s:
-        lane.recycle(event.at, Trigger.BUDGET, spent, before=lane.judge.verdict)
-    elif terms.idle_unload_s is not None and event.idle_s >= terms.idle_unload_s:
+    wanted = _too_big(lane, event) or _budget_spent(lane, event)
+    if wanted and _recycled(lane, event.at, wanted):
+        return
+    if terms.idle_unload_s is not None and event.idle_s >= terms.idle_unload_s:
         lane.measurer.stand_down()
         body.drain(event.at, Goal.UNLOAD, f"idle for {event.idle_s:.0f} s", terms.drain_timeout_s)
 
 
-def _budget_spent(lane: Organs, event: WorkerMeasured) -> str | None:
+class Wanted(NamedTuple):
+    """A recycle that a reading speaks for: ``limit`` says which was passed, ``reason`` by how much."""
+
+    trigger: Trigger
+    limit: str
+    reason: str
+
+
+def _too_big(lane: Organs, event: WorkerMeasured) -> Wanted | None:
+    limit = lane.body.terms.memory_limit_bytes
+    if limit is None or event.memory_bytes <= limit:
+        return None
+    passed = f"over memory.limit ({limit / 1e9:.1f} GB)"
+    return Wanted(Trigger.MEMORY, passed, f"its memory of {event.memory_bytes / 1e9:.1f} GB is {passed}")
+
+
+def _budget_spent(lane: Organs, event: WorkerMeasured) -> Wanted | None:
     budget = lane.body.terms.recycle
     spent = (
         (budget.after_generated_tokens, event.generated_tokens, "generated tokens"),
@@ -125,8 +139,27 @@ def _budget_spent(lane: Organs, event: WorkerMeasured) -> str | None:
     )
     for limit, used, unit in spent:
         if limit is not None and used >= limit:
-            return f"recycle.after is reached: {used:.0f} {unit} of {limit:.0f}"
+            passed = "recycle.after is reached"
+            return Wanted(Trigger.BUDGET, passed, f"{passed}: {used:.0f} {unit} of {limit:.0f}")
     return None
+
+
+def _recycled(lane: Organs, at: float, wanted: Wanted) -> bool:
+    """Begin it, or say why not: once, for readings come every other second."""
+    body = lane.body
+    objection = body.allowance.objection(
+        at,
+        body.terms.recycle,
+        replace=Replace.IN_PLACE if wanted.trigger is Trigger.MEMORY else body.replace,
+        uptime_s=body.active.uptime_s(at),
+        is_window_open=body.is_window_open,
+        trigger=wanted.trigger,
+    )
+    if objection is None:
+        lane.recycle(at, wanted.trigger, wanted.reason, before=lane.judge.verdict)
+    elif not body.reason.startswith(wanted.limit):
+        body.reason = f"{wanted.limit}; not recycled: {objection}"
+    return objection is None
 
 
 def poisoned(lane: Organs, event: RequestPoisoned) -> None:
