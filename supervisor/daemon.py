@@ -17,6 +17,7 @@ from aiohttp import web
 
 from supervisor import logs
 from supervisor.api.app import build_app
+from supervisor.api.page import page_routes
 from supervisor.config import ConfigError, Loaded, load
 from supervisor.errors import FreshlaneError
 from supervisor.history import History
@@ -107,7 +108,8 @@ class Daemon:
             fleet = Fleet(self._loaded, self._config_path, around, version=metadata.version("freshlane"))
             fleet.while_reloading = self._notifier.reloading
             self._mind_signals(fleet)
-            async with _listening(build_app(fleet, token=ensure_token(settings.state_dir)), settings):
+            app = build_app(fleet, token=ensure_token(settings.state_dir), more=page_routes())
+            async with _listening(app, settings):
                 await fleet.open()
                 log.info("listening", url=f"http://{settings.listen}", lanes=list(settings.lanes), under=under)
                 forget_refusal()

@@ -123,6 +123,7 @@ _LANE = record(
     inflight=COUNT,
     queued=COUNT,
     baseline=nullable(ref("Baseline")),
+    degraded=record(below=NUMBER, severe=NUMBER),
     last_probe=nullable(ref("Sample")),
     verdict=ref("Verdict"),
     totals=ref("Totals"),

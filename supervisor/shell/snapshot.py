@@ -36,6 +36,7 @@ def lane_snapshot(
         "inflight": gate.inflight(),
         "queued": gate.queued,
         "baseline": lane.organs.judge.baseline_summary(),
+        "degraded": {"below": settings.degraded.below, "severe": settings.degraded.severe},
         "last_probe": _probe(measurer.last_sample, clock),
         "verdict": _verdict(lane.organs.judge.verdict),
         "totals": dict(totals),

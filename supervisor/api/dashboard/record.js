@@ -1,0 +1,33 @@
+// One recycle in full: a sentence, its numbers, and the record as it stands in the log.
+
+import { openDialog } from "./dialogs.js";
+import { h } from "./dom.js";
+import { downtimeOf, requestsOf, sharesOf, speedsOf, toneOfOutcome, whyOf } from "./recycle-facts.js";
+import { clock, length, longLength, many, rate, share, size, spaced } from "./words.js";
+
+/** Show a record; comes back when it is closed. */
+export function showRecord(record) {
+  return openDialog(`Recycle of ${record.lane}`, "record", (close) => [
+    h("p", {}, h("span", { class: "state", "data-tone": toneOfOutcome(record) }, spaced(record.outcome ?? "under way")), ` ${clock(record.time)}, ${spaced(record.trigger)}`),
+    h("p", {}, whyOf(record)),
+    h("dl", { class: "rows" }, ...rowsOf(record).flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+    h("details", {}, h("summary", {}, "The record as JSON"), h("pre", { tabindex: 0 }, JSON.stringify(record, null, 2))),
+    h("div", { class: "buttons" }, h("button", { type: "button", autofocus: true, onclick: close }, "Close")),
+  ]);
+}
+
+function rowsOf(record) {
+  const { before = {}, worker = {}, memory = {}, stop = {}, drain = {}, prefix_cache: prefix = {} } = record;
+  return [
+    ["Speed", [speedsOf(record), sharesOf(record)].filter(Boolean).join(", ")],
+    ["Sure", before.interval ? `between ${share(before.interval[0])} and ${share(before.interval[1])} of fresh, confidence ${share(before.confidence)}` : ""],
+    ["Runs", before.samples?.length ? before.samples.map(rate).join(", ") : ""],
+    ["Downtime", `${downtimeOf(record)}, ${spaced(record.replace)}`],
+    ["Requests", `${requestsOf(record)}; ${drain.inflight ?? 0} in flight, waited ${length(drain.waited_s)}`],
+    ["Old worker", `#${worker.generation}, up ${longLength(worker.uptime_s)}, ${many(worker.requests)} requests, ${many(worker.generated_tokens)} tokens, ${size(worker.memory_bytes || null)}`],
+    ["Stop", stop.signal ? `${stop.signal}, took ${length(stop.took_s)}${stop.killed ? ", killed" : ""}` : ""],
+    ["Free memory", memory.after_exit ? `${size(memory.after_exit)} after its exit, ${size(memory.after_start)} after the start` : ""],
+    ["Prefix cache", prefix.saved_tokens ? `${many(prefix.saved_tokens)} tokens saved, ${many(prefix.restored_tokens)} restored` : ""],
+    ["Next", record.next],
+  ].filter(([, text]) => text);
+}

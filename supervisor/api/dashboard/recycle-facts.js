@@ -1,0 +1,38 @@
+// What a record of the recycle log says, in words.
+
+import { NOTHING, length, plural, rate, share, spaced } from "./words.js";
+
+const TONES = { cured: "good", replaced: "good", partial: "warn", futile: "warn", aborted: "quiet" };
+
+export const toneOfOutcome = (record) => TONES[record.outcome] ?? (record.outcome ? "bad" : "busy");
+
+/** "8.42 → 27.1 tok/s"; empty where nothing was measured. */
+export function speedsOf(record) {
+  const rates = [record.before?.decode_tok_s, record.after?.decode_tok_s].map(rate);
+  return rates.every((text) => text === NOTHING) ? "" : `${rates.join(" → ")} tok/s`;
+}
+
+/** "31 % → 99 % of fresh" */
+export function sharesOf(record) {
+  const shares = [record.before?.ratio, record.after?.ratio].map(share);
+  return shares.every((text) => text === NOTHING) ? "" : `${shares.join(" → ")} of fresh`;
+}
+
+/** The cause with its evidence, and what the person or the judge said. */
+export function whyOf(record) {
+  const kind = record.cause?.kind;
+  const said = new Set([...(record.cause?.evidence ?? []), record.reason].filter(Boolean));
+  const named = kind && !["none", "unknown"].includes(kind) ? spaced(kind) : "";
+  return [named, [...said].join("; ")].filter(Boolean).join(": ") || "no cause known";
+}
+
+export const downtimeOf = (record) => (record.downtime_s ? `${length(record.downtime_s)} down` : "no downtime");
+
+/** "2 requests held, 0 failed" */
+export function requestsOf(record) {
+  const { held = 0, failed = 0, replayed = 0 } = record.requests ?? {};
+  const parts = [`${plural(held, "request")} held`, `${failed} failed`];
+  if (replayed) parts.push(`${replayed} replayed`);
+  if (record.drain?.cut) parts.push(`${record.drain.cut} cut`);
+  return parts.join(", ");
+}
