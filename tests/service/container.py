@@ -25,6 +25,7 @@ from tests.waiting import wait_until
 REPO = Path(__file__).resolve().parents[2]
 BOOT_S = 60.0
 ASK_S = 60.0
+USER_ID = 4711
 
 
 class Container:
@@ -59,8 +60,13 @@ class Container:
         self.init_pid = children[0].pid if children else 0
         return bool(self.init_pid) and self.run("systemctl", "is-active", "basic.target", check=False).returncode == 0
 
-    def run(self, *command: str, check: bool = True, timeout_s: float = ASK_S) -> subprocess.CompletedProcess[str]:
-        """Run a command inside, as its root, with a clean environment."""
+    def run(
+        self, *command: str, check: bool = True, timeout_s: float = ASK_S, user: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command inside, with a clean environment, as root or as ``user``, whose own manager must run."""
+        if user:
+            here = (f"HOME=/home/{user}", f"XDG_RUNTIME_DIR=/run/user/{USER_ID}")
+            command = ("runuser", "-u", user, "--", "env", *here, *command)
         enter = ["nsenter", "-t", str(self.init_pid), "-m", "-u", "-i", "-p", "-r", "-w"]
         env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
         done = subprocess.run(
@@ -70,9 +76,18 @@ class Container:
             raise AssertionError(f"{command} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done
 
-    def show(self, unit: str, name: str) -> str:
-        """A property of a unit."""
-        return self.run("systemctl", "show", "-p", name, "--value", unit).stdout.strip()
+    def add_user(self, name: str) -> None:
+        """A user that can reach this interpreter, with a manager of its own."""
+        if self.run("id", name, check=False).returncode != 0:
+            self.run("useradd", "--create-home", "--uid", str(USER_ID), name)
+        for folder in {*Path(sys.base_prefix).parents, *REPO.parents}:
+            self.run("chmod", "o+x", str(folder))
+        self.run("systemctl", "start", f"user@{USER_ID}.service")
+
+    def show(self, unit: str, name: str, user: str | None = None) -> str:
+        """A property of a unit, of the machine's or of a user's manager."""
+        scope = "--user" if user else "--system"
+        return self.run("systemctl", scope, "show", "-p", name, "--value", unit, user=user).stdout.strip()
 
     def journal(self, unit: str) -> str:
         """What a unit has written."""
@@ -119,7 +134,9 @@ def _binds() -> list[str]:
 
 
 def _ask(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=ASK_S)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=ASK_S)
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(command)}: {done.stderr.strip()}; these tests need a root that may mount")
 
 
 @contextmanager
@@ -135,7 +152,7 @@ def overlay_of_root() -> Iterator[Path]:
         yield place / "root"
     finally:
         for mounted in (place / "root", place):
-            with contextlib.suppress(subprocess.CalledProcessError):
+            if mounted.is_mount():
                 _ask("umount", "--lazy", str(mounted))
         with contextlib.suppress(OSError):
             place.rmdir()

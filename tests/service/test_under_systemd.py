@@ -18,7 +18,7 @@ import yaml
 from tests.conftest import find_free_port
 from tests.fakes import expected_text, fake_command
 from tests.scenarios.streaming_clients import Answer, read
-from tests.service.container import Container, overlay_of_root, require_container
+from tests.service.container import USER_ID, Container, overlay_of_root, require_container
 from tests.waiting import wait_until
 
 UNIT = "freshlane.service"
@@ -33,6 +33,8 @@ class Machine:
 
     def __init__(self, container: Container) -> None:
         self.container = container
+        self.manager_of: str | None = None
+        """Whose manager has the service; None: the machine's."""
         self.port = find_free_port()
         self.config = container.root / "etc/freshlane/lanes.yaml"
         self.config.parent.mkdir(exist_ok=True)
@@ -51,17 +53,18 @@ class Machine:
             "lanes": {"chat": lane},
             **top,
         }
-        self.config.write_text(yaml.safe_dump(document))
+        written = {key: value for key, value in document.items() if value is not None}
+        self.config.write_text(yaml.safe_dump(written))
 
     def service(self, *words: str, check: bool = True) -> str:
-        done = self.container.run(FRESHLANE, "service", *words, check=check, timeout_s=90)
+        done = self.container.run(FRESHLANE, "service", *words, check=check, timeout_s=90, user=self.manager_of)
         return done.stdout + done.stderr
 
     def install(self) -> str:
         return self.service("install", "--system", "-c", "/etc/freshlane/lanes.yaml")
 
     def show(self, name: str) -> str:
-        return self.container.show(UNIT, name)
+        return self.container.show(UNIT, name, user=self.manager_of)
 
     def main_pid(self) -> int:
         """The daemon's pid as seen from outside."""
@@ -184,15 +187,20 @@ async def test_a_daemon_that_stands_still_is_restarted_by_the_watchdog(installed
     drop_in.unlink()
 
 
-async def test_after_kill_9_the_worker_ends_by_its_tether_and_a_new_daemon_serves(installed: Machine) -> None:
-    [worker] = installed.workers()
-    notes = installed.container.root / "var/lib/freshlane/logs/chat.log"
-    os.kill(installed.main_pid(), signal.SIGKILL)
-    await wait_until(lambda: installed.show("NRestarts") == "1", START_S, "systemd to start it again")
+async def test_after_kill_9_the_worker_gets_its_time_to_end_before_a_new_daemon_serves(machine: Machine) -> None:
+    command = fake_command(tok_s=200, sigterm="slow", term_seconds=3)
+    machine.write_config(lanes={"chat": {"command": command, "stop_timeout": "20s"}})
+    machine.install()
+    await machine.serving()
+    [worker] = machine.workers()
+    os.kill(machine.main_pid(), signal.SIGKILL)
+    await wait_until(lambda: machine.show("SubState") == "stop-post", START_S, "systemd to wait for the worker")
+    assert psutil.pid_exists(worker)
+    assert machine.show("MainPID") == "0"
+    await wait_until(lambda: machine.show("NRestarts") == "1", START_S, "systemd to start it again")
     assert not psutil.pid_exists(worker)
-    assert notes.exists()
-    await installed.serving()
-    assert len(installed.workers()) == 1
+    await machine.serving()
+    assert len(machine.workers()) == 1
 
 
 async def test_a_stop_lets_the_stream_in_flight_end_and_leaves_nobody(installed: Machine) -> None:
@@ -224,3 +232,37 @@ async def test_uninstall_leaves_no_process_and_no_unit(installed: Machine) -> No
     assert not (installed.container.root / f"etc/systemd/system/{UNIT}").exists()
     assert "not installed" in installed.service("status", "--system", check=False)
     assert "there is no service" in installed.service("uninstall", "--system")
+
+
+async def test_a_system_service_runs_as_the_user_it_is_given_and_keeps_its_state_at_that_users_home(
+    machine: Machine,
+) -> None:
+    machine.container.add_user("ann")
+    machine.write_config(state_dir=None)
+    machine.service("install", "--system", "--run-as", "ann", "-c", "/etc/freshlane/lanes.yaml")
+    await machine.serving()
+    assert psutil.Process(machine.main_pid()).uids().effective == USER_ID
+    assert (machine.container.root / "home/ann/.local/state/freshlane/workers.json").exists()
+    machine.container.run("systemctl", "reload", UNIT)
+    os.kill(machine.main_pid(), signal.SIGKILL)
+    await wait_until(lambda: machine.show("NRestarts") == "1", START_S, "systemd to start it again")
+    machine.service("uninstall", "--system")
+    assert machine.workers() == []
+
+
+async def test_a_user_installs_reloads_and_removes_a_service_of_their_own(machine: Machine) -> None:
+    machine.container.add_user("ann")
+    machine.manager_of = "ann"
+    machine.write_config(state_dir="~/state")
+    said = machine.service("install", "--user", "-c", "/etc/freshlane/lanes.yaml")
+    assert "loginctl enable-linger" in said
+    await machine.serving()
+    unit = machine.container.root / f"home/ann/.config/systemd/user/{UNIT}"
+    assert machine.container.run("systemd-analyze", "--user", "verify", str(unit), user="ann").stderr.strip() == ""
+    machine.container.run("systemctl", "--user", "reload", UNIT, user="ann")
+    os.kill(machine.main_pid(), signal.SIGKILL)
+    await wait_until(lambda: machine.show("NRestarts") == "1", START_S, "systemd to start it again")
+    assert len(machine.workers()) <= 1
+    machine.service("uninstall", "--user")
+    assert machine.workers() == []
+    assert not unit.exists()
