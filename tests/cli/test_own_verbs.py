@@ -39,6 +39,13 @@ async def test_check_shows_what_would_run(freshlane: Run, tmp_path: Path) -> Non
     assert "llama-server --port {port}" in ended.out
 
 
+async def test_check_warns_of_what_is_not_on_this_machine(freshlane: Run, tmp_path: Path) -> None:
+    write_config(tmp_path, "127.0.0.1:7499", more="  own:\n    command: [no-such-program, --port, '{port}']\n")
+    ended = await freshlane("check")
+    assert ended.code == 0, ended
+    assert 'warning: lanes.own.command: program "no-such-program" is not on PATH' in ended.err
+
+
 async def test_check_lists_every_error_and_exits_with_2(freshlane: Run, tmp_path: Path) -> None:
     write_config(tmp_path, "127.0.0.1:7499", more="    modle: x\n    canary: {every: 5}\n")
     ended = await freshlane("check")

@@ -10,7 +10,7 @@ from supervisor.cli.render.layout import Column, lay_out
 from supervisor.cli.target import require_config
 from supervisor.cli.terminal import say, warn, width
 from supervisor.cli.words import plural
-from supervisor.config import ConfigError, load
+from supervisor.config import ConfigError, load, machine_warnings
 from supervisor.settings import LaneSettings
 
 COLUMNS = (Column("LANE", 100), Column("MODEL", 80), Column("WORKER", 90), Column("RECYCLES", 60), Column("NAMES", 50))
@@ -29,7 +29,7 @@ def check(config: ConfigOption = None) -> None:
     settings = loaded.settings
     say(f"{path}: {plural(len(settings.lanes), 'lane')}, listening on {settings.listen}, state in {settings.state_dir}")
     say(*lay_out(COLUMNS, [_row(lane) for lane in settings.lanes.values()], width()))
-    for warning in loaded.warnings:
+    for warning in (*loaded.warnings, *machine_warnings(settings)):
         warn(f"warning: {warning}")
 
 
