@@ -30,7 +30,7 @@ class RunnerView(Protocol):
         """
 
     async def output_tail(self, lines: int) -> str:
-        """The last lines of what the worker wrote."""
+        """The last lines of what the worker wrote. Raises RefusedError if that is not ours to read."""
 
     def follow_output(self) -> AsyncIterator[bytes]:
         """What the worker writes from now on, as it comes."""

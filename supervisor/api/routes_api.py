@@ -57,9 +57,11 @@ class _ApiRoutes:
     async def logs(self, request: web.Request) -> web.StreamResponse:
         runner = self._runner(request)
         tail = whole_number(request, "tail", USUAL_LINES, most=MOST_LINES)
-        if flag(request, "follow"):
-            return await stream(request, "text/plain", _output(runner, tail))
-        return web.Response(text=await runner.output_tail(tail), headers={"Cache-Control": "no-store"})
+        is_followed = flag(request, "follow")
+        past = await runner.output_tail(tail)
+        if is_followed:
+            return await stream(request, "text/plain", _output(past, runner))
+        return web.Response(text=past, headers={"Cache-Control": "no-store"})
 
     async def baseline(self, request: web.Request) -> web.StreamResponse:
         return json_answer(self._runner(request).baseline())
@@ -92,7 +94,7 @@ class _ApiRoutes:
         return runner.name if runner else name or None
 
 
-async def _output(runner: RunnerView, tail: int) -> AsyncIterator[bytes]:
-    yield (await runner.output_tail(tail)).encode()
+async def _output(past: str, runner: RunnerView) -> AsyncIterator[bytes]:
+    yield past.encode()
     async for part in runner.follow_output():
         yield part

@@ -33,6 +33,7 @@ def lane_terms(settings: Settings, lane: LaneSettings, *, memory_total_bytes: in
         stop_timeout_s=lane.stop_timeout,
         handoff_s=0.0 if lane.is_attached or not lane.prefix.handoff else lane.prefix.timeout,
         may_kill=lane.kill == "if_hung",
+        can_restart=_can_restart(lane),
         replace=_replace(lane, is_macos=is_macos),
         memory_budget_bytes=int(memory_total_bytes * BUDGET_OF_MACHINE) if budget is None else budget,
         memory_limit_bytes=lane.memory.limit,
@@ -57,9 +58,8 @@ def _canary(lane: LaneSettings) -> CanaryTerms:
 
 def _recycle(lane: LaneSettings) -> RecycleTerms:
     recycle = lane.recycle
-    cannot_restart = lane.is_attached and lane.restart_command is None
     return RecycleTerms(
-        is_advised_only=recycle.mode == "advise" or (cannot_restart and recycle.mode != "off"),
+        is_advised_only=recycle.mode == "advise" or (recycle.mode == "auto" and not _can_restart(lane)),
         is_off=recycle.mode == "off",
         max_per_hour=recycle.max_per_hour,
         max_per_day=recycle.max_per_day,
@@ -71,6 +71,10 @@ def _recycle(lane: LaneSettings) -> RecycleTerms:
         after_requests=recycle.after.requests,
         after_uptime_s=recycle.after.uptime,
     )
+
+
+def _can_restart(lane: LaneSettings) -> bool:
+    return not lane.is_attached or lane.restart_command is not None
 
 
 def _replace(lane: LaneSettings, *, is_macos: bool) -> Replace | None:

@@ -210,14 +210,14 @@ class LaneBody:
         )
         can_save = hands_over and not self.is_hurried and worker.ready_at is not None
         handoff_s = self.terms.handoff_s if can_save else 0.0
-        self.say(CancelCanary(), StopWorker(worker.generation, handoff_s))
+        self.say(CancelCanary(), StopWorker(worker.generation, handoff_s, goal in (Goal.STOP, Goal.UNLOAD)))
         self.arm(TimerName.STOP, handoff_s + worker.stop_patience_s(self.terms.stop_timeout_s))
 
     def hurry(self) -> None:
         """A stop is under way: the signal is due now, whatever the worker would still save."""
         worker = self.active
         self.is_hurried = True
-        self.say(StopWorker(worker.generation))
+        self.say(StopWorker(worker.generation, is_last=True))
         self.arm(TimerName.STOP, worker.stop_patience_s(self.terms.stop_timeout_s))
 
     def retire(self, worker: Worker, at: float) -> None:

@@ -34,10 +34,12 @@ class StopWorker(Command):
     """Send the lane's stop signal to the worker's group, once.
 
     ``handoff_s``: before that, let it save its prefix cache for at most so long; said again with 0, the signal is due.
+    ``is_last``: no other follows; a server that someone else runs is then let go, and not restarted.
     """
 
     generation: int
     handoff_s: float = 0.0
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

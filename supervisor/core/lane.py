@@ -120,14 +120,23 @@ class Lane:
         return self.body.take_commands()
 
     def _meaning(self, event: ev.Event) -> str:
-        """By the table; but a lane that goes for good hears no wishes, and one that is being emptied is not filled."""
-        is_emptied = self.state is _S.DRAINING and self.body.goal is not Goal.RECYCLE
-        if (self.body.is_leaving and isinstance(event, WISHES)) or (is_emptied and isinstance(event, ev.RecycleAsked)):
+        if self._deafness(event):
             return str(Otherwise.IGNORED.value)
         return TABLE[type(event)].meaning(self.state)
+
+    def _deafness(self, event: ev.Event) -> str | None:
+        """Why the lane does not hear a wish that its state would allow."""
+        body = self.body
+        if body.is_leaving and isinstance(event, WISHES):
+            return "it goes for good"
+        if not isinstance(event, ev.RecycleAsked):
+            return None
+        if self.state is _S.DRAINING and body.goal is not Goal.RECYCLE:
+            return f"it is being emptied: {body.reason}"
+        return None if body.terms.can_restart else "someone else runs its server, and it has no restart_command"
 
     def objection(self, event: ev.Event) -> str | None:
         """Why a person's wish means nothing now; None if it does."""
         if self._meaning(event) == "acts":
             return None
-        return f"the lane is {self.state}: {self.body.reason}"
+        return self._deafness(event) or f"the lane is {self.state}: {self.body.reason}"

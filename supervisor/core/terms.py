@@ -123,6 +123,8 @@ class LaneTerms:
     handoff_s: float = 0.0
     """How long a worker may save its prefix cache before its stop signal; 0: it saves none."""
     may_kill: bool = True
+    can_restart: bool = True
+    """False: someone else runs the server, and has not said how it is restarted."""
     replace: Replace | None = None
     """None (auto): overlap if twice the measured peak fits ``memory_budget_bytes``."""
     memory_budget_bytes: int = 0

@@ -80,6 +80,10 @@ class AttachedServer:
         """Run the owner's restart command, if there is one; without it the server stays as it is."""
         self._tasks.start(self._restart(), f"restart {self._lane.attach}")
 
+    def let_go(self) -> None:
+        """Watch it no longer; it goes on."""
+        self._end(ExitStatus(None, None))
+
     def kill(self) -> None:
         """It is not ours to kill."""
 
@@ -109,15 +113,27 @@ class AttachedServer:
             self.exit.cancel()
 
     async def _restart(self) -> None:
-        code: int | None = None
-        if self._lane.restart_command:
-            process = await asyncio.create_subprocess_exec(*self._lane.restart_command)
-            try:
-                code = await asyncio.wait_for(process.wait(), RESTART_TIMEOUT_S)
-            except TimeoutError:
-                log.error("restart_command_hangs", lane=self._lane.name, command=self._lane.restart_command)
-                process.kill()
+        command = self._lane.restart_command
+        code = await self._run(command) if command else None
+        if code:
+            log.error("restart_command_failed", lane=self._lane.name, command=command, exit_code=code)
         self._end(ExitStatus(code, None))
+
+    async def _run(self, command: tuple[str, ...]) -> int | None:
+        """Its exit code; None if it could not be run, or hung."""
+        try:
+            process = await asyncio.create_subprocess_exec(*command)
+        except OSError as error:
+            log.error("restart_command_failed", lane=self._lane.name, command=command, error=str(error))
+            return None
+        try:
+            return await asyncio.wait_for(process.wait(), RESTART_TIMEOUT_S)
+        except TimeoutError:
+            log.error("restart_command_hangs", lane=self._lane.name, command=command)
+            return None
+        finally:
+            if process.returncode is None:
+                process.kill()
 
     async def _watch(self) -> None:
         """Gone: for several looks nobody listens, or another process does."""

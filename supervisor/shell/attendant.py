@@ -93,16 +93,19 @@ class Attendant:
         """Start the process."""
         self._life = self._tasks.start(self._live(), "live")
 
-    def stop(self, handoff_s: float = 0.0) -> None:
+    def stop(self, handoff_s: float = 0.0, *, is_last: bool = False) -> None:
         """Send the stop signal, or, where no process is there yet, see to it that there will be none for long.
 
         With ``handoff_s`` seconds it is first asked to save its prefix cache; said again without, that is broken off.
+        ``is_last``: no other follows, so a server that is not ours is let go as it is.
         """
         self._is_stopping = True
         if self._parting:
             self._parting.cancel()
         if self.process and self.upstream and handoff_s > 0:
             self._parting = self._tasks.start(self._save_and_stop(self.process, self.upstream, handoff_s), "save")
+        elif is_last and isinstance(self.process, AttachedServer):
+            self.process.let_go()
         elif self.process:
             self.process.send_stop()
         elif self._life is None:

@@ -123,7 +123,7 @@ class Performer:
 
     def _stop_worker(self, command: cmd.StopWorker) -> None:
         self.recycles.worker_stops()
-        self.attendants[command.generation].stop(command.handoff_s)
+        self.attendants[command.generation].stop(command.handoff_s, is_last=command.is_last)
 
     def _beside(self, generation: int) -> Upstream | None:
         """The active worker, while another generation starts beside it."""

@@ -1,0 +1,86 @@
+"""A lane on a server that someone else runs: watched, restarted by its owner's command alone, and never ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import RunningWorker, find_free_port, start_worker
+from tests.fakes import fake_command
+from tests.scenarios.daemon_process import RunningDaemon, running_daemon
+from tests.scenarios.quick_lanes import RESTING_CANARY, ask, chat, config, record
+from tests.waiting import wait_until
+
+
+def attached_lane(worker: RunningWorker, **keys: Any) -> dict[str, Any]:
+    recycle = {"min_uptime": "0s", "wait_idle": "0s"}
+    return {"attach": worker.url, "canary": RESTING_CANARY, "stop_timeout": "5s", "recycle": recycle, **keys}
+
+
+@asynccontextmanager
+async def attached(folder: Path, **keys: Any) -> AsyncIterator[tuple[RunningDaemon, RunningWorker]]:
+    """A daemon with one lane on a server of ours, which serves; the server outlives the daemon."""
+    worker = await start_worker(fake_command(), find_free_port())
+    try:
+        async with running_daemon(folder, config(worker=attached_lane(worker, **keys))) as daemon:
+            await daemon.serving("worker")
+            yield daemon, worker
+            assert worker.process.returncode is None, "it is not ours to end"
+    finally:
+        await worker.end()
+
+
+def counting(folder: Path) -> tuple[list[str], Path]:
+    """A restart command that only writes a line, and where."""
+    marks = folder / "restarts"
+    return [sys.executable, "-c", f"open({str(marks)!r}, 'a').write('restarted\\n')"], marks
+
+
+async def test_the_end_of_the_daemon_and_a_stop_leave_the_server_alone(tmp_path: Path) -> None:
+    command, marks = counting(tmp_path)
+    async with attached(tmp_path / "daemon", restart_command=command) as (daemon, _):
+        assert (await daemon.post("/api/lanes/worker/stop?wait=true"))[0] == 200
+        assert (await daemon.lane("worker"))["state"] == "stopped"
+        assert (await daemon.post("/api/lanes/worker/start?wait=true"))[0] == 200
+        assert (await ask(daemon, chat()))[0] == 200
+        assert await daemon.end() == 0
+    assert not marks.exists()
+
+
+async def test_a_recycle_runs_the_restart_command_once(tmp_path: Path) -> None:
+    command, marks = counting(tmp_path)
+    async with attached(tmp_path / "daemon", restart_command=command) as (daemon, _):
+        status, answer = await daemon.post("/api/lanes/worker/recycle?wait=true")
+        assert (status, answer["recycle"]["outcome"]) == (200, "replaced")
+        assert marks.read_text() == "restarted\n"
+
+
+async def test_without_a_restart_command_nobody_can_ask_for_a_recycle(tmp_path: Path) -> None:
+    async with attached(tmp_path) as (daemon, _):
+        status, answer = await daemon.post("/api/lanes/worker/recycle")
+        assert status == 409
+        assert "restart_command" in answer["error"]["message"]
+
+
+async def test_a_restart_command_that_cannot_run_leaves_the_lane_serving_on_the_old_server(tmp_path: Path) -> None:
+    async with attached(tmp_path, restart_command=["/does/not/exist"]) as (daemon, _):
+        await daemon.post("/api/lanes/worker/recycle")
+        await record(daemon, "operator")
+        await daemon.serving("worker")
+        assert "/does/not/exist" in daemon.log()
+
+
+async def test_its_output_is_not_ours_to_show(tmp_path: Path) -> None:
+    async with attached(tmp_path) as (daemon, _):
+        for path in ("logs", "logs?follow=true"):
+            status = await wait_until(lambda path=path: _status(daemon, f"/api/lanes/worker/{path}"), 10)
+            assert status == 409
+
+
+async def _status(daemon: RunningDaemon, path: str) -> int:
+    assert daemon.session
+    async with daemon.session.get(daemon.url + path, headers=daemon.headers()) as answer:
+        return answer.status
