@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import aiohttp
@@ -33,28 +33,36 @@ class Announcer:
                     await self._announce(event.document)
 
     async def _announce(self, record: Mapping[str, Any]) -> None:
-        text = encode(record).encode()
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                if self.settings.webhook:
-                    await _post(self.settings.webhook, text)
-                if self.settings.command:
-                    await _pipe(self.settings.command, text)
-        except (OSError, TimeoutError, aiohttp.ClientError, ValueError) as error:
-            log.warning("recycle_not_announced", error=repr(error), id=record.get("id"))
+        text, to = encode(record).encode(), self.settings
+        told = [_told("webhook", _post(to.webhook, text))] if to.webhook else []
+        told += [_told(f"command {to.command[0]}", _pipe(to.command, text))] if to.command else []
+        await asyncio.gather(*told)
 
 
-async def _post(url: str, text: bytes) -> None:
+async def _told(whom: str, telling: Coroutine[Any, Any, str | None]) -> None:
+    """One does not listen: the other is told all the same."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            trouble = await telling
+    except TimeoutError:
+        trouble = f"no answer within {TIMEOUT_S:.0f} s"
+    except (OSError, aiohttp.ClientError, ValueError) as error:
+        trouble = repr(error)
+    if trouble:
+        log.warning("recycle_not_announced", to=whom, error=trouble)
+
+
+async def _post(url: str, text: bytes) -> str | None:
     headers = {"Content-Type": "application/json"}
     async with aiohttp.ClientSession() as session, session.post(url, data=text, headers=headers) as response:
-        if response.status >= 400:
-            log.warning("recycle_not_announced", error=f"{url} answered {response.status}")
+        return f"it answered {response.status}" if response.status >= 400 else None
 
 
-async def _pipe(command: tuple[str, ...], text: bytes) -> None:
+async def _pipe(command: tuple[str, ...], text: bytes) -> str | None:
     process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
     try:
         await process.communicate(text)
+        return f"it ended with {process.returncode}" if process.returncode else None
     finally:
         if process.returncode is None:
             process.kill()
