@@ -24,6 +24,7 @@ from tests.waiting import wait_until
 UNIT = "freshlane.service"
 FRESHLANE = str(Path(sys.executable).with_name("freshlane"))
 START_S = 60.0
+ODD = "a 'b' \"c\" 50% $HOME \\ é;#"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -56,8 +57,9 @@ class Machine:
         written = {key: value for key, value in document.items() if value is not None}
         self.config.write_text(yaml.safe_dump(written))
 
-    def service(self, *words: str, check: bool = True) -> str:
-        done = self.container.run(FRESHLANE, "service", *words, check=check, timeout_s=90, user=self.manager_of)
+    def service(self, *words: str, check: bool = True, env: str = "LANG=C.UTF-8") -> str:
+        command = ("env", env, FRESHLANE, "service", *words)
+        done = self.container.run(*command, check=check, timeout_s=90, user=self.manager_of)
         return done.stdout + done.stderr
 
     def install(self) -> str:
@@ -239,8 +241,12 @@ async def test_a_system_service_runs_as_the_user_it_is_given_and_keeps_its_state
 ) -> None:
     machine.container.add_user("ann")
     machine.write_config(state_dir=None)
-    machine.service("install", "--system", "--run-as", "ann", "-c", "/etc/freshlane/lanes.yaml")
+    odd = machine.config.with_name('odd lanes 100% "$HOME".yaml')
+    machine.config.rename(odd)
+    inside = f"/etc/freshlane/{odd.name}"
+    machine.service("install", "--system", "--run-as", "ann", "--env", "ODD", "-c", inside, env=f"ODD={ODD}")
     await machine.serving()
+    assert psutil.Process(machine.main_pid()).environ()["ODD"] == ODD
     assert psutil.Process(machine.main_pid()).uids().effective == USER_ID
     assert (machine.container.root / "home/ann/.local/state/freshlane/workers.json").exists()
     machine.container.run("systemctl", "reload", UNIT)
