@@ -19,8 +19,12 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from supervisor.api.errors import INVALID, error_response
 from supervisor.api.session import COOKIE, Sessions
+from supervisor.shell.refusal import RefusedError
+
+ANY_ORIGIN = "*"
+ORIGIN_UNKNOWN = "This Origin may not ask; add it to allowed_origins for /v1."
+KEY_NEEDED = "A key is needed here: `Authorization: Bearer KEY` or `x-api-key: KEY`."
 
 _CORS_HEADERS = "Authorization, Content-Type, X-Api-Key, X-Request-Id"
 _CORS_MAX_AGE_S = "600"
@@ -89,20 +93,20 @@ class Access:
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let pass, or say why not."""
+        """Let pass. Raises RefusedError."""
         settings = self._settings()
         door = door_of(request)
         if not self._is_known_host(request.headers.getall("Host", []), settings.allowed_hosts):
-            return _forbidden("host_not_allowed", "This Host is not served here; add it to allowed_hosts.")
+            raise RefusedError(403, "host_not_allowed", "This Host is not served here; add it to allowed_hosts.")
         origin = request.headers.get("Origin")
         if origin is not None and not _is_same(origin, request.headers.get("Host", "")):
-            if door is not Door.CLIENT or origin not in settings.allowed_origins:
-                return _forbidden("origin_not_allowed", "This Origin may not ask; add it to allowed_origins for /v1.")
+            if door is not Door.CLIENT or not {origin, ANY_ORIGIN}.intersection(settings.allowed_origins):
+                raise RefusedError(403, "origin_not_allowed", ORIGIN_UNKNOWN)
             request[_ALLOWED_ORIGIN] = origin
         if request.method == "OPTIONS" and _ALLOWED_ORIGIN in request:
             return _preflight()
         if not self._opens(door, request):
-            return _unauthorized()
+            raise RefusedError(401, "invalid_api_key", KEY_NEEDED, headers={"WWW-Authenticate": "Bearer"})
         return await handler(request)
 
     def is_admin_key(self, key: str) -> bool:
@@ -209,20 +213,6 @@ def _is_same(origin: str, host: str) -> bool:
         return bool(host) and urlsplit(origin).netloc.lower() == host.lower()
     except ValueError:
         return False
-
-
-def _forbidden(code: str, message: str) -> web.Response:
-    return error_response(403, message, type=INVALID, code=code)
-
-
-def _unauthorized() -> web.Response:
-    return error_response(
-        401,
-        "A key is needed here: `Authorization: Bearer KEY` or `x-api-key: KEY`.",
-        type=INVALID,
-        code="invalid_api_key",
-        headers={"WWW-Authenticate": "Bearer"},
-    )
 
 
 def _preflight() -> web.Response:

@@ -6,7 +6,6 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from supervisor.api.errors import INVALID, SERVER, error_response
 from supervisor.shell.headers import request_id_of
 from supervisor.shell.refusal import RefusedError
 
@@ -19,18 +18,20 @@ async def tell_faults(request: web.Request, handler: Handler) -> web.StreamRespo
     try:
         return await handler(request)
     except RefusedError as refusal:
-        headers = {**refusal.headers, "X-Request-Id": request_id_of(request.headers)}
-        return web.Response(status=refusal.status, body=refusal.body, content_type="application/json", headers=headers)
+        return _answer(request, refusal)
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        kind = INVALID if error.status < 500 else SERVER
         headers = {name: value for name, value in error.headers.items() if name == "Allow"}
-        return error_response(
-            error.status, f"{error.reason}: {request.method} {request.path}", type=kind, headers=headers
-        )
+        text = f"{error.reason}: {request.method} {request.path}"
+        return _answer(request, RefusedError(error.status, None, text, headers=headers))
     except ConnectionError:
         raise  # the client has left
     except Exception:
         log.exception("request_failed", path=request.path)
-        return error_response(500, "freshlane met an error of its own; its log says more.", type=SERVER)
+        return _answer(request, RefusedError(500, None, "freshlane met an error of its own; its log says more."))
+
+
+def _answer(request: web.Request, refusal: RefusedError) -> web.Response:
+    headers = {**refusal.headers, "X-Request-Id": request_id_of(request.headers)}
+    return web.Response(status=refusal.status, body=refusal.body, content_type="application/json", headers=headers)

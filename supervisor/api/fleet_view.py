@@ -25,12 +25,12 @@ class RunnerView(Protocol):
         """Ask the lane for something; with ``wait`` come back with the outcome.
 
         Raises:
-            RefusedError: the lane's state does not allow it.
+            MeaninglessWishError: the lane's state does not allow it.
             NotInTimeError: it is under way, and its outcome was not seen within the lane's own deadline.
         """
 
     async def output_tail(self, lines: int) -> str:
-        """The last lines of what the worker wrote. Raises RefusedError if that is not ours to read."""
+        """The last lines of what the worker wrote. Raises MeaninglessWishError if that is not ours to read."""
 
     def follow_output(self) -> AsyncIterator[bytes]:
         """What the worker writes from now on, as it comes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from dataclasses import dataclass
@@ -10,20 +11,20 @@ from typing import Any
 
 from aiohttp import web
 
-from supervisor.errors import FreshlaneError
+from supervisor.shell.refusal import RefusedError
 
 TRUE = frozenset({"true", "1", "yes", ""})
 FALSE = frozenset({"false", "0", "no"})
 LONGEST_BODY_BYTES = 64 * 1024
+BODY_TIMEOUT_S = 10.0
 LONGEST_REASON = 500
 
 
-class BadParameterError(FreshlaneError):
+class BadParameterError(RefusedError):
     """A client's fault: the parameter ``name`` of the query or the body cannot be used."""
 
     def __init__(self, name: str, problem: str) -> None:
-        super().__init__(f"{name}: {problem}")
-        self.name = name
+        super().__init__(400, "invalid_parameter", f"{name}: {problem}", param=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +99,14 @@ def _ask_from(document: dict[str, Any]) -> Ask:
 
 async def _small_body(request: web.Request) -> bytes:
     content = bytearray()
-    async for chunk in request.content.iter_any():
-        content += chunk
-        if len(content) > LONGEST_BODY_BYTES:
-            raise BadParameterError("body", f"longer than {LONGEST_BODY_BYTES} bytes")
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.content.iter_any():
+                content += chunk
+                if len(content) > LONGEST_BODY_BYTES:
+                    raise BadParameterError("body", f"longer than {LONGEST_BODY_BYTES} bytes")
+    except TimeoutError:
+        raise RefusedError(408, "body_timeout", f"The body was not here within {BODY_TIMEOUT_S:.0f} s.") from None
     return bytes(content)
 
 

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from supervisor.api.answers import UnknownLaneError, json_answer, told
+from supervisor.api.answers import json_answer
 from supervisor.api.events import answer_events
 from supervisor.api.fleet_view import FleetView, RunnerView
 from supervisor.api.params import ask_of, flag, moment, whole_number
 from supervisor.api.streams import stream
+from supervisor.shell.refusal import RefusedError
 from supervisor.shell.wishes import WHATS, What
 
 USUAL_RECYCLES = 100
@@ -25,15 +26,15 @@ def api_routes(fleet: FleetView) -> list[web.RouteDef]:
     routes = _ApiRoutes(fleet)
     lane = "/api/lanes/{lane}"
     return [
-        web.get("/api/lanes", told(routes.lanes)),
-        web.get(lane, told(routes.lane)),
-        *(web.post(f"{lane}/{what}", told(functools.partial(routes.ask, what))) for what in WHATS),
-        web.get(f"{lane}/logs", told(routes.logs), allow_head=False),
-        web.get(f"{lane}/baseline", told(routes.baseline)),
-        web.delete(f"{lane}/baseline", told(routes.reset_baseline)),
-        web.get("/api/recycles", told(routes.recycles)),
-        web.get("/api/samples", told(routes.samples)),
-        web.get("/api/events", told(routes.events), allow_head=False),
+        web.get("/api/lanes", routes.lanes),
+        web.get(lane, routes.lane),
+        *(web.post(f"{lane}/{what}", functools.partial(routes.ask, what)) for what in WHATS),
+        web.get(f"{lane}/logs", routes.logs, allow_head=False),
+        web.get(f"{lane}/baseline", routes.baseline),
+        web.delete(f"{lane}/baseline", routes.reset_baseline),
+        web.get("/api/recycles", routes.recycles),
+        web.get("/api/samples", routes.samples),
+        web.get("/api/events", routes.events, allow_head=False),
     ]
 
 
@@ -84,7 +85,8 @@ class _ApiRoutes:
         name = request.match_info["lane"]
         runner = self._fleet.find(name)
         if runner is None:
-            raise UnknownLaneError(name, self._fleet.runners)
+            known = ", ".join(sorted(self._fleet.runners)) or "none"
+            raise RefusedError(404, "lane_not_found", f"no lane {name!r}; the lanes are: {known}")
         return runner
 
     def _asked_lane(self, request: web.Request) -> str | None:

@@ -6,12 +6,12 @@ import platform
 
 from aiohttp import web
 
-from supervisor.api.answers import json_answer, told
-from supervisor.api.errors import INVALID, error_response
+from supervisor.api.answers import json_answer
 from supervisor.api.fleet_view import FleetView
 from supervisor.api.openapi import openapi_document
 from supervisor.config.problems import ConfigError
 from supervisor.metrics import Metrics
+from supervisor.shell.refusal import RefusedError
 
 
 def ops_routes(fleet: FleetView) -> list[web.RouteDef]:
@@ -23,7 +23,7 @@ def ops_routes(fleet: FleetView) -> list[web.RouteDef]:
         web.get("/metrics", routes.metrics),
         web.get("/api/version", routes.version),
         web.get("/api/openapi.json", routes.openapi),
-        web.post("/api/reload", told(routes.reload)),
+        web.post("/api/reload", routes.reload),
     ]
 
 
@@ -65,4 +65,4 @@ class _OpsRoutes:
             return json_answer(await self._fleet.reload())
         except ConfigError as error:
             problems = [str(problem) for problem in error.problems]
-            return error_response(400, str(error), type=INVALID, code="config_error", problems=problems)
+            raise RefusedError(400, "config_error", str(error), problems=problems) from error

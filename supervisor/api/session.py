@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import secrets
@@ -10,7 +11,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from supervisor.api.errors import INVALID, error_response
+from supervisor.shell.refusal import RefusedError
 
 COOKIE = "freshlane_session"
 LASTS_S = 12 * 3600
@@ -49,7 +50,7 @@ def session_routes(sessions: Sessions, is_admin_key: Callable[[str], bool]) -> l
     async def log_in(request: web.Request) -> web.StreamResponse:
         key = await _key_of(request)
         if key is None or not is_admin_key(key):
-            return error_response(401, "This is no key of an admin.", type=INVALID, code="invalid_api_key")
+            raise RefusedError(401, "invalid_api_key", "This is no key of an admin.")
         response = web.json_response({"logged_in": True})
         cookie = sessions.begin(_digest(key))
         response.set_cookie(
@@ -71,10 +72,14 @@ def _digest(text: str) -> bytes:
 
 
 async def _key_of(request: web.Request) -> str | None:
-    content = await request.read()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            content = await request.read()
+    except TimeoutError:
+        raise RefusedError(408, "body_timeout", f"The body was not here within {BODY_TIMEOUT_S:.0f} s.") from None
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     key = document.get("key") if isinstance(document, dict) else None
     return key if isinstance(key, str) else None

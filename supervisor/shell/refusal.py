@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from supervisor.errors import FreshlaneError
+from supervisor.jsontext import encode
 
 CUT = "stream_cut"
 
@@ -15,16 +16,20 @@ NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
 
 class RefusedError(FreshlaneError):
-    """A request that gets an error of our own. ``retry_after_s``: when it may be sent again, None: not soon."""
+    """A request that gets an error of our own. ``retry_after_s``: when it may be sent again, None: not soon.
+
+    ``more`` stands in the error object beside message, type, code and source.
+    """
 
     def __init__(
         self,
         status: int,
-        code: str,
+        code: str | None,
         message: str,
         *,
         retry_after_s: float | None = None,
         headers: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -32,6 +37,7 @@ class RefusedError(FreshlaneError):
         self.message = message
         self.retry_after_s = retry_after_s
         self._headers = dict(headers or {})
+        self._more = more
 
     @property
     def headers(self) -> dict[str, str]:
@@ -42,20 +48,15 @@ class RefusedError(FreshlaneError):
 
     @property
     def body(self) -> bytes:
-        """The error object, as JSON."""
-        return error_json(self.status, self.code, self.message)
+        """The error object in OpenAI's shape, marked as ours, as JSON."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        error = {"message": self.message, "type": kind, "param": None, "code": self.code, "source": "freshlane"}
+        return encode({"error": {**error, **self._more}}).encode()
 
     @property
     def event(self) -> bytes:
         """The error object as one whole SSE event."""
         return b"data: " + self.body + b"\n\n"
-
-
-def error_json(status: int, code: str, message: str) -> bytes:
-    """One error in OpenAI's shape, marked as ours."""
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    error = {"message": message, "type": kind, "param": None, "code": code, "source": "freshlane"}
-    return json.dumps({"error": error}).encode()
 
 
 def is_closed(reason: str, retry_after_s: float | None) -> RefusedError:

@@ -30,7 +30,7 @@ from supervisor.shell.rotated_file import last_lines
 from supervisor.shell.snapshot import lane_snapshot
 from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.tasks import Tasks
-from supervisor.shell.wishes import RefusedError, What, ask
+from supervisor.shell.wishes import MeaninglessWishError, What, ask
 
 log = structlog.get_logger(__name__)
 
@@ -277,9 +277,9 @@ class Runner:
         return self._around.state_dir / "logs" / f"{self.name}.log"
 
     async def output_tail(self, lines: int) -> str:
-        """The last lines that a worker of this lane wrote. Raises RefusedError if its output is not ours to read."""
+        """The last lines that a worker of this lane wrote. Raises MeaninglessWishError if it is not ours to read."""
         if self.settings.is_attached:
-            raise RefusedError(f"{self.name}: someone else runs {self.settings.attach}, and has its output")
+            raise MeaninglessWishError(f"{self.name}: someone else runs {self.settings.attach}, and has its output")
         return await asyncio.to_thread(last_lines, self.output_path, lines) or ""
 
     async def follow_output(self) -> AsyncIterator[bytes]:

@@ -9,7 +9,7 @@ from supervisor.core import events as ev
 from supervisor.core.lane import Lane
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import Trigger
-from supervisor.errors import FreshlaneError
+from supervisor.shell.refusal import RefusedError
 
 What = Literal["probe", "recycle", "drain", "resume", "start", "stop"]
 WHATS: tuple[What, ...] = get_args(What)
@@ -21,12 +21,18 @@ GRACE_S = 30.0
 REST = frozenset({_S.STOPPED, _S.FAILED})
 
 
-class RefusedError(FreshlaneError):
+class MeaninglessWishError(RefusedError):
     """The lane's state makes the wish meaningless; the text says which state, and why."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(409, "refused", message)
 
-class NotInTimeError(FreshlaneError):
+
+class NotInTimeError(RefusedError):
     """What was asked for is under way; its end was not seen within the deadline."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(504, "not_in_time", message)
 
 
 class Asked(Protocol):
@@ -49,14 +55,14 @@ async def ask(runner: Asked, what: What, at: float, reason: str, *, now: bool, w
     """Tell the lane.
 
     Raises:
-        RefusedError: it would do nothing in this state.
+        MeaninglessWishError: it would do nothing in this state.
         NotInTimeError: the outcome was waited for, and did not come.
     """
     name = runner.lane.body.name
     event = _event(what, reason, at, is_now=now)
     objection = runner.lane.objection(event)
     if objection:
-        raise RefusedError(f"{name}: {what} would do nothing; {objection}")
+        raise MeaninglessWishError(f"{name}: {what} would do nothing; {objection}")
     is_done = _outcome(runner, what)
     runner.tell(event)
     if not wait:

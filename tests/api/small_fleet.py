@@ -11,13 +11,14 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from supervisor.api.faults import tell_faults
 from supervisor.api.fleet_view import FleetView, RunnerView
 from supervisor.api.routes_api import api_routes
 from supervisor.api.routes_ops import ops_routes
 from supervisor.history import History
 from supervisor.journal import Journal
 from supervisor.shell.eventbus import EventBus
-from supervisor.shell.wishes import NotInTimeError, RefusedError, What
+from supervisor.shell.wishes import MeaninglessWishError, NotInTimeError, What
 
 NOW = 1_800_000_000.0
 VERDICT = {"status": "healthy", "ratio": 1.02, "interval": [0.98, 1.06], "confidence": 0.99, "reason": "as fresh"}
@@ -59,7 +60,7 @@ class SmallRunner:
 
     async def ask(self, what: What, reason: str = "", *, now: bool = False, wait: bool = False) -> dict[str, Any]:
         if self.state == "stopped" and what in ("stop", "drain", "probe"):
-            raise RefusedError(f"{self.name}: {what} would do nothing; it is stopped")
+            raise MeaninglessWishError(f"{self.name}: {what} would do nothing; it is stopped")
         if what == "recycle" and wait and not now:
             raise NotInTimeError(f"{self.name}: recycle is under way; see `freshlane status`")
         self.asked.append((what, reason, now))
@@ -129,7 +130,7 @@ class SmallFleet:
 async def served(fleet: SmallFleet) -> AsyncIterator[aiohttp.ClientSession]:
     """The routes on a real port, and a client of it."""
     view: FleetView = fleet
-    app = web.Application()
+    app = web.Application(middlewares=[tell_faults])
     app.add_routes([*api_routes(view), *ops_routes(view)])
     await fleet.history.open()
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)

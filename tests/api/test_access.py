@@ -161,3 +161,17 @@ def test_sessions_are_few_and_end() -> None:
     assert sessions.key_digest_of(first) is None
     assert sessions.key_digest_of(last) == b"digest"
     assert sessions.key_digest_of("") is None
+
+
+async def test_a_star_among_the_allowed_origins_means_every_page_but_for_v1_alone() -> None:
+    async with front(settings=PlainSettings(allowed_origins=("*",)), more=MORE) as stage:
+        assert await status_of(stage, MODELS, Origin="https://any.example") == 200
+        assert await status_of(stage, LANES, Origin="https://any.example") == 403
+
+
+async def test_a_login_that_is_nested_without_end_is_only_a_wrong_key() -> None:
+    async with (
+        front(settings=KEYS) as stage,
+        stage.client.post(stage.url + "/api/session", data=b"[" * 4000) as answer,
+    ):
+        assert answer.status == 401
