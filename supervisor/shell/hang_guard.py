@@ -28,6 +28,8 @@ class Miss:
     detail: str
     is_silence: bool = False
     """Its health did not answer either: no neighbour excuses that."""
+    is_busy: bool = False
+    """It said that it has no room now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class HangGuard:
         self._hung = hung
         self._watch = HangWatch(HangTerms(lane.hang.after, lane.hang.pulse), self._now())
         self._looked = moment(around.host, self._now())
+        self._busy_since: float | None = None
 
     async def run(self) -> None:
         """Look whenever a look may find something, until the worker hangs."""
@@ -111,6 +114,8 @@ class HangGuard:
         found = doubt(self._around.host, began, waited_s=waited_s)
         if found:
             return found.detail
+        if outcome.is_busy:
+            return "the server is busy"
         return None if outcome.is_silence else self._neighbours()
 
     async def _unless_a_client_comes(self) -> Miss | TakenBack | None:
@@ -129,14 +134,25 @@ class HangGuard:
         Where the preset knows words for a worker that will never serve again, its health is asked in any case.
         """
         if self._neighbours():
-            trouble = await self._signs.health(self._canaries.timeout_s)
-            return None if self._signs.has_answered and not self._signs.is_hopeless else Miss(trouble, is_silence=True)
+            illness = await self._signs.health(self._canaries.timeout_s)
+            return None if self._signs.has_answered and not self._signs.is_hopeless else Miss(illness, is_silence=True)
         if self._signs.health_rule.dead:
-            trouble = await self._signs.health()
+            illness = await self._signs.health()
             if self._signs.is_hopeless:
-                return Miss(trouble, is_silence=True)
-        missed = await self._signs.pulse(self._canaries.timeout_s)
-        return Miss(missed) if missed else None
+                return Miss(illness, is_silence=True)
+        trouble = await self._signs.pulse(self._canaries.timeout_s)
+        if trouble is None:
+            self._busy_since = None
+            return None
+        return Miss(trouble.detail, is_busy=self._is_only_busy(trouble.is_busy))
+
+    def _is_only_busy(self, says_so: bool) -> bool:
+        """An attached server has clients that we do not see; one of ours that is full of nobody's work hangs."""
+        if not says_so:
+            self._busy_since = None
+            return False
+        self._busy_since = self._busy_since or self._now()
+        return self._lane.is_attached or self._now() - self._busy_since < self._lane.hang.after
 
     def _neighbours(self) -> str | None:
         return self._around.device.busy_with(self._lane.name, self._signs.upstream.generation)

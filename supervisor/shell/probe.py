@@ -10,7 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 
@@ -56,6 +56,13 @@ class ProbeResult:
     """Of a run with a nonce whose prompt took long enough to read."""
     fastest_prefill_tok_s: float | None = None
     """Of a run with a nonce whose prompt was read too fast to tell: the rate is this, or higher."""
+
+
+class Trouble(NamedTuple):
+    """Why a single token did not come. ``is_busy``: the server says that it has no room now, which is an answer."""
+
+    detail: str
+    is_busy: bool = False
 
 
 @dataclass
@@ -192,20 +199,20 @@ async def run_canary(
 
 async def one_token(
     session: aiohttp.ClientSession, url: str, *, model: str, kind: str, headers: Mapping[str, str], timeout_s: float
-) -> str | None:
+) -> Trouble | None:
     """Ask for a single token: is the worker ready, or still alive? None if it answered, else what went wrong."""
     asker = _Asker(session, url, model, kind, headers, TokenClock(takes_extras=False, has_completions=False))
     try:
         async with asyncio.timeout(timeout_s):
             document = await asker.whole(ONE_WORD, 1)
     except _VoidError as trouble:
-        return str(trouble)
+        return Trouble(str(trouble), trouble.void is Void.LANE_BUSY)
     except TimeoutError:
-        return f"no answer within {timeout_s:.1f} s"
+        return Trouble(f"no answer within {timeout_s:.1f} s")
     except (aiohttp.ClientError, OSError) as trouble:
-        return f"{type(trouble).__name__}: {trouble}"
+        return Trouble(f"{type(trouble).__name__}: {trouble}")
     is_answer = document.get("data") if kind == "embeddings" else document.get("choices")
-    return None if is_answer else "the answer holds nothing"
+    return None if is_answer else Trouble("the answer holds nothing")
 
 
 async def _persistently(asker: _Asker, attempt: Callable[[], Awaitable[T]]) -> T:

@@ -14,7 +14,7 @@ from supervisor.settings import LaneSettings
 from supervisor.shell.attached import Process
 from supervisor.shell.canary_desk import CanaryDesk
 from supervisor.shell.gate import Gate
-from supervisor.shell.probe import one_token
+from supervisor.shell.probe import Trouble, one_token
 from supervisor.shell.upstream import Upstream
 
 HEALTH_TIMEOUT_S = 5.0
@@ -52,11 +52,12 @@ class VitalSigns:
             return unhealthy
         if not self.process.listens_on(self.port):
             return f"something answers on port {self.port}, but it is not this worker"
-        return await self.pulse(patience_s)
+        trouble = await self.pulse(patience_s)
+        return trouble.detail if trouble else ""
 
-    async def pulse(self, timeout_s: float) -> str:
+    async def pulse(self, timeout_s: float) -> Trouble | None:
         """Ask for one token; what went wrong, or nothing."""
-        wrong = await one_token(
+        return await one_token(
             self.upstream.session,
             self.upstream.url,
             model=self.lane.worker_model,
@@ -64,7 +65,6 @@ class VitalSigns:
             headers=self.upstream.headers,
             timeout_s=timeout_s,
         )
-        return wrong or ""
 
     async def progress(self, now: Callable[[], float]) -> Progress:
         """A look at whether it gets anywhere."""

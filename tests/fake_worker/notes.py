@@ -26,8 +26,8 @@ def note_request(knobs: Knobs, request: Request) -> None:
     append_line(knobs.requests_file, line)
 
 
-def note_answer(knobs: Knobs, request: Request, status: int, tape: Tape) -> None:
-    """`sha256` and `bytes` are of the exact body sent, less its framing; `status` 0: no answer was begun."""
+def note_answer(knobs: Knobs, request: Request, status: int, tape: Tape, began: float) -> None:
+    """`began` and `ended` are monotonic seconds; `sha256` and `bytes` are of the exact body sent, less its framing; `status` 0: no answer was begun."""
     if knobs.digest_file is None:
         return
     line = {
@@ -39,6 +39,8 @@ def note_answer(knobs: Knobs, request: Request, status: int, tape: Tape) -> None
         "status": status,
         "path": request.path,
         "pid": os.getpid(),
+        "began": began,
+        "ended": time.monotonic(),
         "generation": os.environ.get("FRESHLANE_GENERATION"),
     }
     append_line(knobs.digest_file, line)

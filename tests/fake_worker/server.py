@@ -245,7 +245,7 @@ class Server:
         ask = read_ask(KINDS[request.path], request.json())
         if knobs.strict_model and ask.model != knobs.model:
             raise Refused(404, f"There is no model {ask.model!r} here", "model_not_found", "model")
-        number = tally.requests
+        number, began = tally.requests, time.monotonic()
         tally.requests += 1
         generation = Generation(
             ask,
@@ -264,7 +264,7 @@ class Server:
         finally:
             tally.served += 1
             self._hold_memory(self._knobs().growth_mb)
-            notes.note_answer(self._knobs(), request, answer.status, generation.tape)
+            notes.note_answer(self._knobs(), request, answer.status, generation.tape, began)
             notes.note_age(self._knobs(), tally.served, self._started, self._speed.base(tally.served))
 
     def _mode(self, number: int, request: Request) -> str:

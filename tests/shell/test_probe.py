@@ -187,7 +187,7 @@ async def test_one_token_tells_an_answer_from_silence(
         assert await one_token(session, worker.url, kind=kind, **asked) is None
     set_knobs(control, mode="hang")
     said = await wait_until(lambda: one_token(session, worker.url, kind="chat", **asked))
-    assert "no answer" in said
+    assert "no answer" in said.detail
 
 
 def test_what_is_no_text_does_not_count() -> None:
