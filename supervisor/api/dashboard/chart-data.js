@@ -13,13 +13,25 @@ export function spanOf(samples, recycles, wanted, now) {
 /** {times, rates, medians}: the clean runs of one prompt size; a gap (null) where one worker followed another. */
 export function series(samples, size, [from]) {
   const runs = samples.filter((one) => one.prompt_tokens === size && one.void === null && !one.is_warmup && one.wall >= from);
-  const spells = Map.groupBy ? [...Map.groupBy(runs, (run) => run.generation).values()] : [runs];
+  const spells = spellsOf(runs);
   const found = { times: [], rates: [], medians: [] };
   for (const spell of spells) {
     if (found.times.length) push(found, (found.times.at(-1) + spell[0].wall) / 2, null, null);
     spell.forEach((run, at) => push(found, run.wall, run.decode_tok_s, medianAround(spell, at)));
   }
   return found;
+}
+
+/** The runs of each worker. */
+function spellsOf(runs) {
+  const spells = [];
+  for (const run of runs) {
+    const before = spells.at(-1)?.at(-1);
+    const isSameWorker = before && before.generation === run.generation && before.worker_age_s <= run.worker_age_s;
+    if (isSameWorker) spells.at(-1).push(run);
+    else spells.push([run]);
+  }
+  return spells;
 }
 
 function push(found, time, rate, median) {

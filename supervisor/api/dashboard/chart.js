@@ -91,7 +91,7 @@ function options(chart, colours, width) {
   return {
     width, height: HEIGHT, padding: [22, 8, 0, 0], legend: { show: false },
     scales: { x: { time: true, range: () => chart.xRange() }, y: { range: () => chart.yRange() } },
-    axes: [{ ...axis, grid: { show: false }, values: clockTicks }, { ...axis, size: 40 }],
+    axes: [{ ...axis, grid: { show: false }, values: clockTicks, size: 30, space: 90 }, { ...axis, size: 40 }],
     series: [
       {},
       { stroke: colours.ink, width: 2, points: { show: false } },

@@ -2,10 +2,10 @@
 
 import { h, say } from "./dom.js";
 import { ratioOf, speedOf } from "./lane-facts.js";
-import { ago, longLength, many, NOTHING, rate, share, size } from "./words.js";
+import { ago, longLength, many, NOTHING, rate, share, size, spaced } from "./words.js";
 
 const FACTS = [
-  ["Decode rate", (lane) => [rate(speedOf(lane)), "tok/s", lane.last_probe ? `measured ${ago(lane.last_probe.wall)}` : "not measured yet"]],
+  ["Decode rate", (lane) => [rate(speedOf(lane)), "tok/s", probeOf(lane)]],
   ["Of a fresh worker", (lane) => [share(ratioOf(lane)), "", intervalOf(lane)]],
   ["In flight", (lane) => [lane.inflight, "", `${many(lane.totals?.requests)} requests so far`]],
   ["Held", (lane) => [lane.queued, "", `${lane.totals?.held ?? 0} so far, ${lane.totals?.failed ?? 0} failed`]],
@@ -33,6 +33,11 @@ export class Facts {
       say(this.#shown[at].more, more);
     });
   }
+}
+
+function probeOf({ last_probe: probe }) {
+  if (!probe) return "not measured yet";
+  return probe.void ? `tried ${ago(probe.wall)}: ${spaced(probe.void)}` : `measured ${ago(probe.wall)}`;
 }
 
 function intervalOf(lane) {

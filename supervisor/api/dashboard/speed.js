@@ -36,7 +36,7 @@ export class Speed {
     this.#shown = { lane, samples, recycles };
     const sizes = sizesOf(lane, samples);
     if (!sizes.includes(this.#size)) this.#size = sizes[0] ?? null;
-    this.sizes.draw(sizes.map((size) => [size, `${size} tokens`]), this.#size);
+    this.sizes.draw(sizes.map((size) => [size, `${size}-token prompts`]), this.#size);
     this.spans.draw(SPANS, this.#span);
     const span = spanOf(samples, recycles, this.#span, Date.now() / 1000);
     const fresh = lane.baseline?.by_prompt_tokens?.[this.#size] ?? null;
