@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -33,6 +34,7 @@ from supervisor.shell.fleet_health import FleetHealth
 from supervisor.shell.host import Host
 from supervisor.shell.ledger import Ledger
 from supervisor.shell.notify import Notifier
+from supervisor.shell.panics import recent_gpu_panic
 from supervisor.shell.refusal_note import forget_refusal, keep_refusal
 from supervisor.shell.slots import Slots
 from supervisor.shell.surroundings import Surroundings
@@ -44,6 +46,7 @@ log = structlog.get_logger(__name__)
 OK, FAILED, BAD_CONFIG, PORT_TAKEN = 0, 1, 2, 69
 HISTORY_FILE = "history.sqlite"
 LISTENER_CLOSE_S = 5.0
+REST_AFTER_PANIC_S = 3600.0
 
 
 class PortTakenError(FreshlaneError):
@@ -53,6 +56,14 @@ class PortTakenError(FreshlaneError):
         holder = ports.holder_of(port)
         by = f"pid {holder[0]} ({holder[1]})" if holder else "another process"
         super().__init__(f"{host}:{port} is taken by {by}; stop it, or set `listen` in lanes.yaml to another port")
+
+
+class CannotListenError(FreshlaneError):
+    """The address is not ours to listen on, or not yet."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        super().__init__(f"cannot listen on {host}:{port}: {reason}; set `listen` to an address of this machine")
 
 
 def run(config_path: Path, under: str | None = None) -> int:
@@ -140,12 +151,14 @@ class Daemon:
             host.start()
             closing.callback(host.close)
             closing.push_async_callback(self._tasks.close)
+            device = Device()
+            await _heed_panics(device, clock)
             yield Surroundings(
                 settings.state_dir,
                 settings.log,
                 clock,
                 host,
-                Device(),
+                device,
                 ledger,
                 journal,
                 history,
@@ -182,6 +195,19 @@ class Daemon:
         self._stop.set()
 
 
+async def _heed_panics(device: Device, clock: Clock) -> None:
+    """After a panic of the GPU's driver, no canaries for a while: they have been seen to bring it about."""
+    panic = await asyncio.to_thread(recent_gpu_panic, clock.wall())
+    if panic:
+        device.rest(clock.now() + REST_AFTER_PANIC_S, f"the machine went down in {panic.mark} lately")
+        log.warning(
+            "gpu_panic_found",
+            report=str(panic.path),
+            mark=panic.mark,
+            next=f"no canaries for {REST_AFTER_PANIC_S / 60:.0f} minutes",
+        )
+
+
 async def _reload(fleet: Fleet) -> None:
     try:
         await fleet.reload()
@@ -199,7 +225,9 @@ async def _listening(app: web.Application, settings: Settings) -> AsyncIterator[
         try:
             await web.TCPSite(runner, settings.listen_host, settings.listen_port, reuse_address=True).start()
         except OSError as error:
-            raise PortTakenError(settings.listen_host, settings.listen_port) from error
+            if error.errno == errno.EADDRINUSE:
+                raise PortTakenError(settings.listen_host, settings.listen_port) from error
+            raise CannotListenError(settings.listen_host, settings.listen_port, error) from error
         yield
     finally:
         await runner.cleanup()

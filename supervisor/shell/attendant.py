@@ -154,10 +154,11 @@ class Attendant:
         available = self._around.host.memory_available_bytes()
         if need_bytes > available:
             return f"needs {need_bytes / 1e9:.1f} GB of memory and {available / 1e9:.1f} GB are available"
-        if self.lane.port is not None and not self.lane.is_attached and ports.is_taken(self.lane.port):
-            holder = await asyncio.to_thread(ports.holder_of, self.lane.port)
+        port = None if self.lane.is_attached else self.lane.port
+        if port is not None and await asyncio.to_thread(ports.is_taken, port):
+            holder = await asyncio.to_thread(ports.holder_of, port)
             by = f"pid {holder[0]} ({holder[1]})" if holder else "another process"
-            return f"port {self.lane.port} is taken by {by}"
+            return f"port {port} is taken by {by}"
         return None
 
     async def _live(self) -> None:

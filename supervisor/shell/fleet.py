@@ -19,8 +19,10 @@ from supervisor.history import History
 from supervisor.journal import Journal
 from supervisor.settings import LaneSettings, Settings
 from supervisor.shell.announce import Announcer
+from supervisor.shell.awake import Awake
 from supervisor.shell.clock import rfc3339
 from supervisor.shell.eventbus import EventBus
+from supervisor.shell.mac_watch import mind_the_mac
 from supervisor.shell.quiet_hours_watch import watch_quiet_hours
 from supervisor.shell.reload import plan_reload
 from supervisor.shell.runner import Runner
@@ -50,6 +52,9 @@ class Fleet:
         self._announcer = Announcer(loaded.settings.on_recycle, around.events)
         self.while_reloading: Callable[[], AbstractContextManager[None]] = nullcontext
         """Entered for as long as a reload takes."""
+        for lane in self.settings.lanes.values():  # known before the first request comes, which may be at once
+            self._runners[lane.name] = Runner(lane, self._terms(lane), around)
+        self._index()
 
     # ---- what it is made of ----
 
@@ -81,11 +86,13 @@ class Fleet:
     # ---- its life ----
 
     async def open(self) -> None:
-        """Build the lanes and start those that are to run."""
-        for lane in self.settings.lanes.values():
-            await self._add(lane)
+        """Start the lanes that are to run."""
+        for runner in self.lanes():
+            await self._start(runner)
         self._tasks.start(watch_quiet_hours(self.lanes, self._around.clock), "quiet hours")
         self._tasks.start(self._announcer.run(), "announce recycles")
+        if sys.platform == "darwin":
+            self._tasks.start(mind_the_mac(self.lanes, self._around.host.strain, Awake()), "mind the Mac")
 
     async def close(self) -> None:
         """Let go of the lanes; their workers have been stopped by ``stop``, or are their tethers' to end."""
@@ -106,9 +113,11 @@ class Fleet:
             log.error("lane_does_not_stop", lane=runner.name, state=runner.lane.state, reason=runner.lane.body.reason)
 
     async def _add(self, lane: LaneSettings) -> None:
-        runner = Runner(lane, self._terms(lane), self._around)
-        self._runners[lane.name] = runner
+        runner = self._runners[lane.name] = Runner(lane, self._terms(lane), self._around)
         self._index()
+        await self._start(runner)
+
+    async def _start(self, runner: Runner) -> None:
         await runner.open()
         if runner.lane.body.wish is not Wish.STOPPED:
             is_resumed = runner.lane.body.wish is Wish.DRAINED

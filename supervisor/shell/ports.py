@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 from collections.abc import Iterator
 
 import psutil
 
 LOOPBACK = "127.0.0.1"
+LOOPBACK_OF_ANY = {"0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 - compared, not bound
 CONNECT_TIMEOUT_S = 0.5
 
 
@@ -22,25 +24,25 @@ def free_port() -> int:
 def is_taken(port: int, host: str = LOOPBACK) -> bool:
     """Whether someone listens on ``port``. May take half a second where a listener is too busy to answer.
 
-    Connects before it binds: macOS lets 127.0.0.1 be bound over a stranger's 0.0.0.0.
+    Connects as well as binds: macOS lets 127.0.0.1 be bound over a stranger's 0.0.0.0. An address that cannot be bound
+    for another reason is taken by nobody.
     """
-    with socket.socket() as probe:
-        probe.settimeout(CONNECT_TIMEOUT_S)
-        try:
-            probe.connect((LOOPBACK if host == "0.0.0.0" else host, port))  # noqa: S104 - compared, not bound
-        except TimeoutError:
-            return True
-        except OSError:
-            pass
-        else:
-            return True
-    with socket.socket() as probe:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as aiohttp binds: TIME_WAIT is no holder
         try:
             probe.bind((host, port))
-        except OSError:
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    with socket.socket(family) as probe:
+        probe.settimeout(CONNECT_TIMEOUT_S)
+        try:
+            probe.connect((LOOPBACK_OF_ANY.get(host, host), port))
+        except TimeoutError:
             return True
-    return False
+        except OSError:
+            return False
+    return True
 
 
 def holder_of(port: int) -> tuple[int, str] | None:

@@ -28,6 +28,18 @@ def test_a_listener_takes_its_port_and_is_named(address: str) -> None:
     assert not is_taken(port)
 
 
+def test_an_address_of_the_other_family_is_taken_only_by_who_listens_there() -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
+        port = server.getsockname()[1]
+        assert is_taken(port, "::1")
+        assert is_taken(port, "::")
+    assert not is_taken(port, "::1")
+
+
+def test_an_address_of_another_machine_is_taken_by_nobody_here() -> None:
+    assert not is_taken(free_port(), "192.0.2.1")
+
+
 def test_a_listener_with_a_full_queue_takes_its_port() -> None:
     with socket.socket() as server, socket.socket() as first, socket.socket() as second:
         server.bind(("127.0.0.1", 0))
