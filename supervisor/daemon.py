@@ -34,6 +34,7 @@ from supervisor.shell.fleet_health import FleetHealth
 from supervisor.shell.host import Host
 from supervisor.shell.ledger import Ledger
 from supervisor.shell.notify import Notifier
+from supervisor.shell.panics import recent_gpu_panic
 from supervisor.shell.refusal_note import forget_refusal, keep_refusal
 from supervisor.shell.slots import Slots
 from supervisor.shell.surroundings import Surroundings
@@ -45,6 +46,7 @@ log = structlog.get_logger(__name__)
 OK, FAILED, BAD_CONFIG, PORT_TAKEN = 0, 1, 2, 69
 HISTORY_FILE = "history.sqlite"
 LISTENER_CLOSE_S = 5.0
+REST_AFTER_PANIC_S = 3600.0
 
 
 class PortTakenError(FreshlaneError):
@@ -149,12 +151,14 @@ class Daemon:
             host.start()
             closing.callback(host.close)
             closing.push_async_callback(self._tasks.close)
+            device = Device()
+            await _heed_panics(device, clock)
             yield Surroundings(
                 settings.state_dir,
                 settings.log,
                 clock,
                 host,
-                Device(),
+                device,
                 ledger,
                 journal,
                 history,
@@ -189,6 +193,19 @@ class Daemon:
         if self._stop.is_set():
             self._stop_now.set()
         self._stop.set()
+
+
+async def _heed_panics(device: Device, clock: Clock) -> None:
+    """After a panic of the GPU's driver, no canaries for a while: they have been seen to bring it about."""
+    panic = await asyncio.to_thread(recent_gpu_panic, clock.wall())
+    if panic:
+        device.rest(clock.now() + REST_AFTER_PANIC_S, f"the machine went down in {panic.mark} lately")
+        log.warning(
+            "gpu_panic_found",
+            report=str(panic.path),
+            mark=panic.mark,
+            next=f"no canaries for {REST_AFTER_PANIC_S / 60:.0f} minutes",
+        )
 
 
 async def _reload(fleet: Fleet) -> None:

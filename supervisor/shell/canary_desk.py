@@ -15,7 +15,7 @@ from statistics import median
 from supervisor.core.commands import RunCanary
 from supervisor.core.samples import Sample, Void
 from supervisor.settings import LaneSettings
-from supervisor.shell.doubts import Moment, doubt, moment
+from supervisor.shell.doubts import Doubt, Moment, doubt, moment
 from supervisor.shell.gate import Gate
 from supervisor.shell.probe import ProbeResult, TokenClock, run_canary
 from supervisor.shell.probe_seat import ProbeSeat
@@ -167,4 +167,10 @@ class CanaryDesk:
         if result.void is not None and result.void not in _NOTHING_CAME:
             return sample
         found = doubt(self._around.host, began, waited_s=0.0 if result.void is None else result.took_s)
+        found = found or self._strained()
         return replace(sample, decode_tok_s=None, void=found.void, detail=found.detail) if found else sample
+
+    def _strained(self) -> Doubt | None:
+        """A machine that says of itself that it is slow makes every worker slow."""
+        words = self._around.host.strain.words() if self.settings.canary.host_check == "auto" else None
+        return Doubt(Void.HOST_SLOW, words) if words else None

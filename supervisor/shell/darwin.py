@@ -1,6 +1,6 @@
 """What macOS tells through its own libraries: the footprint of a process, when it started, how hot the machine is.
 
-By the headers of macOS (libproc.h, sys/resource.h, notify.h). Off macOS nothing here is called.
+By the headers of macOS (libproc.h, sys/resource.h, sys/sysctl.h, notify.h). Off macOS nothing here is called.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ ROOM_WORDS = 64
 
 THERMAL_LEVEL = b"com.apple.system.thermalpressurelevel"
 THERMAL_WORDS = ("nominal", "moderate", "heavy", "trapping", "sleeping")
+
+PRESSURE_LEVEL = b"kern.memorystatus_vm_pressure_level"
+PRESSURE_WORDS = {1: "normal", 2: "warning", 4: "critical"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,13 @@ def thermal_pressure() -> str | None:
     if token is None or _system().notify_get_state(ctypes.c_int(token), ctypes.byref(level)) != 0:
         return None
     return THERMAL_WORDS[min(level.value, len(THERMAL_WORDS) - 1)]
+
+
+def memory_pressure() -> str | None:
+    """``normal``, ``warning`` or ``critical``, as the kernel tells programs; None if it does not."""
+    level, size = ctypes.c_int32(), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int32))
+    refused = _system().sysctlbyname(PRESSURE_LEVEL, ctypes.byref(level), ctypes.byref(size), None, ctypes.c_size_t(0))
+    return None if refused else PRESSURE_WORDS.get(level.value)
 
 
 @functools.cache

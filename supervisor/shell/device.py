@@ -6,6 +6,7 @@ not, a canary is only more careful than it needs to be.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,11 @@ class Device:
         self._loading: set[tuple[str, int]] = set()
         self._canary_of: str | None = None
         self._void_canary: Callable[[Void], None] | None = None
+        self._rests: tuple[float, str] | None = None
+
+    def rest(self, until: float, why: str) -> None:
+        """No canary before the monotonic moment ``until``."""
+        self._rests = (until, why)
 
     def join(self, lane: str, inflight: Callable[[], int]) -> None:
         """A lane is there; ``inflight`` tells how many of its requests are in flight."""
@@ -32,6 +38,8 @@ class Device:
 
     def busy_with(self, lane: str, generation: int) -> str | None:
         """What keeps this worker of ``lane`` from being measured now, in words; None if nothing does."""
+        if self._rests and time.monotonic() < self._rests[0]:
+            return self._rests[1]
         if self._canary_of is not None:
             return f"a canary of {self._canary_of} runs"
         loading = sorted({loader for loader, _ in self._loading - {(lane, generation)}})

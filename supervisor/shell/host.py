@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -12,8 +11,7 @@ import psutil
 from supervisor.shell import darwin
 from supervisor.shell.cgroup import Cgroup
 from supervisor.shell.stalls import ClockGaps, LoopLag
-
-ASK_TIMEOUT_S = 2.0
+from supervisor.shell.strain import Strain, low_power
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +28,7 @@ class Host:
     def __init__(self) -> None:
         self.loop_lag = LoopLag()
         self.clock_gaps = ClockGaps()
+        self.strain = Strain()
         self._cgroup = Cgroup()
         self.loop_lag.on_sample = self.clock_gaps.sample
 
@@ -63,15 +62,9 @@ class Host:
     def is_low_power(self) -> bool | None:
         """Whether the low power mode slows the machine; None where there is none.
 
-        Runs a program: up to ``ASK_TIMEOUT_S`` seconds, so call it off the loop.
+        Runs a program: up to ``strain.ASK_TIMEOUT_S`` seconds, so call it off the loop.
         """
-        if sys.platform != "darwin":
-            return None
-        for line in _ask("/usr/bin/pmset", "-g").splitlines():
-            words = line.split()
-            if len(words) >= 2 and words[0] in ("lowpowermode", "powermode"):
-                return words[1] == "1"
-        return None
+        return low_power() if sys.platform == "darwin" else None
 
     def is_on_battery(self) -> bool | None:
         """None without a battery, or where nobody tells."""
@@ -79,10 +72,3 @@ class Host:
             battery = psutil.sensors_battery()
             return None if battery is None or battery.power_plugged is None else not battery.power_plugged
         return None
-
-
-def _ask(*command: str) -> str:
-    """What a system program prints; empty if it does not."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(command, capture_output=True, text=True, timeout=ASK_TIMEOUT_S, check=True).stdout
-    return ""
