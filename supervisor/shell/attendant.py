@@ -66,7 +66,7 @@ class Attendant:
         self._handoff = handoff
         self._beside = beside
         """The worker that still serves while this one starts, if there is one."""
-        self._tasks = Tasks()
+        self._tasks = Tasks(self._failed)
         self._room: asyncio.Task[None] | None = None
         self._life: asyncio.Task[None] | None = None
         self._parting: asyncio.Task[None] | None = None
@@ -91,7 +91,7 @@ class Attendant:
 
     def spawn(self) -> None:
         """Start the process."""
-        self._life = self._tasks.start(self._live(), "live")
+        self._life = self._tasks.start(self._live(), "run the worker")
 
     def stop(self, handoff_s: float = 0.0, *, is_last: bool = False) -> None:
         """Send the stop signal, or, where no process is there yet, see to it that there will be none for long.
@@ -174,7 +174,7 @@ class Attendant:
         self._say(ev.WorkerSpawned(self._now(), self.generation, process.pid, port))
         if self._is_stopping:
             process.send_stop()
-        watch = self._tasks.start(self._watch(process, launch), "watch")
+        watch = self._tasks.start(self._watch(process, launch), "watch the worker")
         status = await process.exit
         watch.cancel()
         self._gate.worker_died(self.generation)
@@ -251,6 +251,19 @@ class Attendant:
                 )
             )
             process.set_patience(stop_patience_s(self.lane.stop_timeout, memory_bytes))
+
+    def _failed(self, task: str, error: BaseException) -> None:
+        """Something on our own side broke; whatever the lane waits for would not come."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        what = f"freshlane could not {task}: {str(error) or type(error).__name__}"
+        if self.process is None:
+            self._let_go_of_start()
+            self._say(ev.SpawnFailed(self._now(), self.generation, what))
+        elif self.process.exit.done():
+            self._say(ev.WorkerExited(self._now(), self.generation))
+        else:
+            self._say(ev.WorkerHung(self._now(), self.generation, what))
 
     def _let_go_of_start(self) -> None:
         self._around.starts.give_back(self.name)

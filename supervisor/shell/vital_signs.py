@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 
@@ -121,7 +122,13 @@ class VitalSigns:
                 stats = decode(await answer.content.read(262144)) or {}
         except (aiohttp.ClientError, OSError, TimeoutError):
             return ()
-        return tuple(float(stats[key]) for key in PROGRESS_COUNTERS if key in stats)
+        return counters_in(stats)
+
+
+def counters_in(stats: Mapping[str, Any]) -> tuple[float, ...]:
+    """Those numbers of /stats that grow as it works; what is no number tells nothing."""
+    counts = [stats.get(key) for key in PROGRESS_COUNTERS]
+    return tuple(float(count) for count in counts if isinstance(count, int | float))
 
 
 def _is_ready(rule: HealthRule, status: int, body: bytes) -> bool:
