@@ -47,6 +47,8 @@ class Reference(NamedTuple):
     """What one run is held against."""
 
     log_rate: float
+    error: float
+    """What it leaves open, a standard error; given to the worker's advantage."""
     sd: float
     """Standard deviation of a single run's log rate."""
     is_trusted: bool
@@ -120,15 +122,16 @@ class Baseline:
         own = 0 if not spawns or self._is_new_spawn.get(size, False) else len(spawns[-1])
         return RUNS_PER_SPAWN - own
 
-    def anchor_anew(self, smallest: int) -> float | None:
-        """The machine has changed: what fresh means is moved, at all sizes, by what it has at the smallest.
+    def anchor_anew(self, smallest: int, rates: Sequence[float]) -> float | None:
+        """The machine has changed: what fresh means is moved, at all sizes, to what ``rates`` are at the smallest.
 
-        Returns the new rate over the old one; None where the worker measured now has too few runs to tell.
+        Returns the new rate over the old one; None where there are too few to tell.
         """
-        own, pool = self._own.get(smallest, []), self._pool(smallest)
-        if len(own) < RUNS_THAT_TELL or pool is None:
+        pool = self._pool(smallest)
+        if len(rates) < RUNS_THAT_TELL or pool is None:
             return None
-        moved = math.exp(_centre(own) - pool)
+        moved = math.exp(_centre(rates) - pool)
+        self._own = {}
         self._spawns = {
             size: [[rate * moved for rate in spawn] for spawn in spawns] for size, spawns in self._spawns.items()
         }
@@ -148,11 +151,14 @@ class Baseline:
         sd = self._sd(size)
         has_own = len(own) >= OWN_RUNS
         if self.is_accepted and len(own) >= RUNS_THAT_TELL:
-            return Reference(_centre(own), sd, is_trusted=has_own)
+            return Reference(_centre(own), sd / math.sqrt(len(own)), sd, is_trusted=has_own)
         if pool is None:
             return None
-        own_level = _centre(own) - sd / math.sqrt(len(own)) if has_own else -math.inf
-        return Reference(max(pool, own_level), sd, is_trusted=has_own or self.is_full(size))
+        is_trusted = has_own or self.is_full(size)
+        references = [Reference(pool, sd / math.sqrt(len(self._counted(size))), sd, is_trusted)]
+        if has_own:
+            references.append(Reference(_centre(own), sd / math.sqrt(len(own)), sd, is_trusted))
+        return max(references, key=lambda each: each.log_rate - each.error)
 
     def fresh_tok_s(self, size: int) -> float | None:
         """Decode rate of a fresh worker, tokens/s, by the pool; None while fewer than five runs are in."""
@@ -172,8 +178,12 @@ class Baseline:
 
     def is_slow_spawn(self, size: int) -> bool:
         """Whether the worker measured now came up slow, by its first runs and a full pool."""
+        return len(self._own.get(size, [])) >= RUNS_THAT_TELL and self.may_be_slow_spawn(size)
+
+    def may_be_slow_spawn(self, size: int) -> bool:
+        """The same of however few runs it has."""
         own, pool = self._own.get(size, []), self._pool(size)
-        if pool is None or not self.is_full(size) or len(own) < RUNS_THAT_TELL or self.is_accepted:
+        if pool is None or not own or not self.is_full(size):
             return False
         return _centre(own) < pool + math.log(SLOW_SPAWN)
 
@@ -183,20 +193,17 @@ class Baseline:
         self._known = {}
 
     def _counted(self, size: int) -> list[float]:
-        """All runs but those of slow spawns. A spawn of few runs cannot be told from unlucky runs, and counts until the
-        pool is full.
-        """
+        """All runs but those of slow spawns. A spawn of few runs cannot be told from unlucky runs, and counts."""
         spawns = self._spawns.get(size, [])
-        limit = SLOW_SPAWN * _good_spawn(spawns)
-        tells = 1 if self.is_full(size) else RUNS_THAT_TELL
-        return [rate for spawn in spawns if len(spawn) < tells or median(spawn) >= limit for rate in spawn]
+        limit = _good_spawn(spawns) + math.log(SLOW_SPAWN)
+        return [rate for spawn in spawns if len(spawn) < RUNS_THAT_TELL or _centre(spawn) >= limit for rate in spawn]
 
     def modes(self, size: int) -> tuple[float, ...]:
         """Rates (tokens/s) at which spawns have come up, fastest first: one, or where some came up slow, two."""
         told = [spawn for spawn in self._spawns.get(size, []) if len(spawn) >= RUNS_THAT_TELL]
-        limit = SLOW_SPAWN * _good_spawn(told)
+        limit = _good_spawn(told) + math.log(SLOW_SPAWN)
         groups = (
-            [rate for spawn in told for rate in spawn if (median(spawn) >= limit) is is_fast]
+            [rate for spawn in told for rate in spawn if (_centre(spawn) >= limit) is is_fast]
             for is_fast in (True, False)
         )
         return tuple(math.exp(_centre(group)) for group in groups if group)
@@ -271,11 +278,18 @@ def _drop_oldest(spawns: list[list[float]]) -> None:
 
 
 def _good_spawn(spawns: Sequence[Sequence[float]]) -> float:
-    """The rate of a good spawn; 0 where none has runs enough to tell."""
-    told = sorted((median(spawn), len(spawn)) for spawn in spawns if len(spawn) >= RUNS_THAT_TELL)
+    """The log rate of a good spawn; minus infinity where none has runs enough to tell."""
+    for enough in (OWN_RUNS, RUNS_THAT_TELL):
+        told = sorted((_centre(spawn), len(spawn)) for spawn in spawns if len(spawn) >= enough)
+        if told:
+            return _upper_quartile(told)
+    return -math.inf
+
+
+def _upper_quartile(told: Sequence[tuple[float, int]]) -> float:
     due, seen, good = FAST_SHARE * sum(runs for _, runs in told), 0, 0.0
-    for middle, runs in told:
+    for centre, runs in told:
         if seen < due:
-            good = middle
+            good = centre
         seen += runs
     return good

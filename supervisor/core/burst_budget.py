@@ -1,5 +1,5 @@
-"""What bursts may cost: a share of lane time that can be saved up, and so many a day. A burst that led to a conviction
-was worth it and is paid back.
+"""What bursts may cost: a share of lane time that can be saved up, and so many to a number of probes. A burst that led to
+a conviction was worth it and is paid back.
 """
 
 from __future__ import annotations
@@ -7,18 +7,19 @@ from __future__ import annotations
 SAVED_FOR_S = 3600.0
 """A lane that needed no bursts has saved up the budget of this long."""
 
-BURSTS_A_DAY = 60
-DAY_S = 86400.0
+MOST_BURSTS = 60
+PROBES_THAT_EARN_THEM = 288
+"""Sixty bursts a day, where a lane is probed every five minutes."""
 
 
 class BurstBudget:
-    """``share`` is of lane time, as configured; times are monotonic seconds."""
+    """``share`` is of lane time, as configured, ``every_s`` the time between probes; times are monotonic seconds."""
 
-    def __init__(self, share: float) -> None:
-        self.share = share
+    def __init__(self, share: float, every_s: float) -> None:
+        self.share, self.every_s = share, every_s
         """May be set anew at any time."""
         self._savings_s = share * SAVED_FOR_S
-        self._left_today = float(BURSTS_A_DAY)
+        self._left = float(MOST_BURSTS)
         self._at: float | None = None
         self._owed_s = 0.0
         self._owed_bursts = 0
@@ -27,16 +28,17 @@ class BurstBudget:
         passed = 0.0 if self._at is None else max(at - self._at, 0.0)
         self._at = at
         self._savings_s = min(self._savings_s + self.share * passed, self.share * SAVED_FOR_S)
-        self._left_today = min(self._left_today + BURSTS_A_DAY * passed / DAY_S, float(BURSTS_A_DAY))
+        earned = MOST_BURSTS / PROBES_THAT_EARN_THEM * passed / self.every_s
+        self._left = min(self._left + earned, float(MOST_BURSTS))
 
     def can_afford(self, at: float) -> bool:
         """Whether another burst may begin."""
         self._pass_time(at)
-        return self._savings_s > 0 and self._left_today >= 1
+        return self._savings_s > 0 and self._left >= 1
 
     def begun(self) -> None:
         """A burst begins."""
-        self._left_today -= 1
+        self._left -= 1
         self._owed_bursts += 1
 
     def spent(self, took_s: float) -> None:
@@ -51,5 +53,5 @@ class BurstBudget:
     def pay_back(self) -> None:
         """The last bursts led to a conviction."""
         self._savings_s += self._owed_s
-        self._left_today += self._owed_bursts
+        self._left += self._owed_bursts
         self.cleared()

@@ -17,7 +17,7 @@ RARE_EVERY = 12
 
 LONG_READ_S = 2.0
 HURRY = 0.3
-"""Under suspicion the next run comes after this share of ``every``."""
+"""A run that the judge wants soon comes after this share of ``every``."""
 
 FIRST_AFTER = 0.1
 """A lane that has just begun to serve is measured after this share of ``every``: its worker is fresh only once."""
@@ -44,6 +44,7 @@ class Cadence:
         self.terms = terms
         """May be set anew at any time."""
         self._is_suspicious = False
+        self._is_hurried = False
         self._wanted_size: int | None = None
         self._turn = 0
         self._last_turn_of: dict[int, int] = {}
@@ -61,8 +62,9 @@ class Cadence:
         self._hold_began: float | None = None
 
     def heed(self, verdict: Verdict) -> None:
-        """While the judge has doubts, runs come sooner, may hold the gate sooner, and have the size in doubt."""
+        """While the judge has doubts, runs may come sooner and hold the gate sooner, and have the size in doubt."""
         self._is_suspicious = verdict.status is Status.SUSPECT
+        self._is_hurried = verdict.wants_soon
         self._wanted_size = verdict.wants_size
 
     # ---- what next ----
@@ -94,7 +96,7 @@ class Cadence:
         every, soonest = self.terms.every_s, self.terms.idle_for_s
         if self._last_end is None:
             return max(FIRST_AFTER * every, min(soonest, every))
-        interval = max(HURRY * every if self._is_suspicious else every, self._last_cost_s / self._share)
+        interval = max(HURRY * every if self._is_hurried else every, self._last_cost_s / self._share)
         return max(self._last_end + interval - at, min(soonest, every))
 
     def retry_in(self, at: float) -> float:

@@ -1,238 +1,242 @@
-"""The judge on one page: a worker has aged when a window of its last runs lies below the baseline, and a burst agrees.
+"""Whether one worker has slowed down: R over its runs, bursts when it is in doubt, two rules, and a last look.
 
-One strange run convicts nobody; it asks for a burst, a few runs back to back, which only fill the same window sooner.
-The window, one for each prompt size, convicts by counting sides: 7 of the last 8 runs under ``degraded.severe``, or 14
-of the last 16 under the mild limit, which is ``degraded.below`` less what the baseline itself leaves open. On a well
-worker whose runs scatter by 14 %, one in eight of them at half its rate, a run lies under the mild limit with a chance
-below 0.3: 14 of 16 happen once in three million runs.
-
-A burst adds at most four runs to a probe, so that no single bad moment of the host can convict.
+A visit begins with one run. If it is strange, or R has grown, three more follow at once, and their median counts as one
+observation; if they find the worker slow, five more follow a little later, for what is wrong with the host this minute
+may be gone by then. The mild rule convicts when R reaches ``once_in`` and a burst of a later visit, the last look,
+still finds the worker slow. The severe rule needs no R: the median of the last eight runs far below fresh, in two
+probes in a row. One run, however slow, and one burst never convict.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
-from supervisor.core.baseline import Baseline
-from supervisor.core.bursts import Bursts
-from supervisor.core.judge import Cure
-from supervisor.core.ranks import median_interval, sign_test
-from supervisor.core.samples import NO_VERDICT, Purpose, Sample, Status, Verdict
-from supervisor.core.terms import LaneTerms
-from supervisor.core.window import RECENT, Window, hits
+from supervisor.core.burst_budget import BurstBudget
+from supervisor.core.lane_noise import LaneNoise
+from supervisor.core.mixture import SLOW_MEDIANS, SLOW_RUNS, Mixture, offsets
+from supervisor.core.samples import Status
+from supervisor.core.terms import DegradedTerms
 
-STRANGE = 1 / 1.5
-"""A single run below this ratio asks for a burst."""
+SUSPICIOUS = 5.0
+"""R that asks for a burst."""
 
-BURST_RUNS = RECENT - 1
-"""With the run that asked for them they make up the recent ones."""
+STRANGE = math.log(1.5)
+"""A single run this much slower asks for a burst; and until the lane's noise is measured, the mild rule wants it."""
 
-NOTICEABLE = 1.12
-"""A new worker not faster than the old one by this factor has cured nothing."""
+FIRST_BURST, SECOND_BURST = 3, 5
+SEVERE_RUNS = 8
+REMEMBERED = 16
+RUNS_OF_ANOTHER_PROBE = 4
+RECOVERED_RUNS = 5
+RECOVERED = -math.log(0.95)
+"""After a conviction, so many runs whose median is not slower than this lift it."""
 
-ERRORS_ALLOWED = 2.0
-ERRORS_ALLOWED_PROVISIONAL = 3.0
-"""How many standard errors of the baseline are given to the worker's advantage."""
-
-
-_IN_DOUBT = (Status.DEGRADED, Status.SUSPECT)
-_STANDING = (*_IN_DOUBT, Status.HEALTHY, Status.UNKNOWN)
+POOLED_SHARE = 0.5
+"""How much of R is that of all sizes together; the rest is shared by each size's own."""
 
 
-class OnePageJudge:
-    """See above. Implements ``judge.Judge``."""
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One clean run, as the detector sees it."""
 
-    def __init__(self, terms: LaneTerms, baseline: Baseline) -> None:
-        self.terms = terms
-        self._baseline = baseline
-        self._verdict = NO_VERDICT
-        self._windows: dict[int, Window] = {}
-        self._bursts = Bursts(terms.canary.burst_budget)
-        self._convicted_size: int | None = None
+    size: int
+    slowness: float
+    """ln(fresh rate) - ln(rate)."""
+    sd: float
+    """Standard deviation of a single run's log rate."""
+    at: float
+    is_burst: bool = False
+    is_routine: bool = True
+    took_s: float = 0.0
 
-    @classmethod
-    def new(cls, terms: LaneTerms) -> OnePageJudge:
-        """A judge that knows nothing yet."""
-        return cls(terms, Baseline())
 
-    # ---- what it knows ----
+@dataclass
+class _Burst:
+    size: int
+    wanted: int
+    is_second: bool
+    is_last_look: bool
+    found: list[float] = field(default_factory=list)
+
+
+class Detector:
+    """The detector of one worker's life. ``once_in``: observations between two false alarms, at least."""
+
+    def __init__(self, sizes: Sequence[int], noise: LaneNoise, budget: BurstBudget) -> None:
+        self.noise = noise
+        self.budget = budget
+        self.is_convicted = False
+        self.is_pending = False
+        self.is_severe = False
+        """Whether the severe rule convicted."""
+        self.size_in_doubt: int | None = None
+        self._all = Mixture()
+        self._each: dict[int, Mixture] = {size: Mixture() for size in sizes} if len(sizes) > 1 else {}
+        self._recent: dict[int, deque[float]] = {}
+        self._burst: _Burst | None = None
+        self._is_second_due = False
+        self._status = Status.HEALTHY
+        self._probe = 0
+        self._runs: dict[int, int] = {}
+        self._severe_since: tuple[int, int, int] | None = None
+        """Size, its runs, and the probe in which it was first found far too slow, if it has been ever since."""
+        self._convicted_after = 0
+        """Runs at the size that was convicted, when it was."""
+
+    # ---- what it says ----
 
     @property
-    def verdict(self) -> Verdict:
-        """The last one."""
-        return self._verdict
+    def evidence(self) -> float:
+        """R."""
+        if not self._each:
+            return self._all.value
+        own = sum(mixture.value for mixture in self._each.values()) / len(self._each)
+        return POOLED_SHARE * self._all.value + (1 - POOLED_SHARE) * own
 
     @property
-    def smallest(self) -> int:
-        """The smallest prompt size."""
-        return min(self.terms.canary.prompt_tokens)
+    def status(self) -> Status:
+        """Healthy, suspect or degraded; while a burst is under way, what it was before."""
+        return self._status
 
     @property
-    def fresh_tok_s(self) -> float | None:
-        """Decode rate of a fresh worker at the smallest prompt size, tokens/s."""
-        return self._baseline.fresh_tok_s(self.smallest)
+    def wants_runs(self) -> int:
+        """Runs of the burst under way that are still to come."""
+        return 0 if self._burst is None else self._burst.wanted - len(self._burst.found)
 
     @property
-    def is_baseline_full(self) -> bool:
-        """Whether the baseline at the smallest size rests on enough runs of enough spawns."""
-        return self._baseline.is_full(self.smallest)
+    def is_second_due(self) -> bool:
+        """Whether a burst is wanted a little later."""
+        return self._is_second_due
 
-    def baseline_summary(self) -> dict[str, Any]:
-        """{decode_tok_s, by_prompt_tokens, spawns, runs, quality}."""
-        return self._baseline.summary(self.smallest)
+    @property
+    def wants_size(self) -> int | None:
+        """The prompt size that the next runs should have."""
+        if self._burst is not None or self._is_second_due or self._status is Status.SUSPECT:
+            return self.size_in_doubt
+        return None
+
+    def recent(self, size: int, runs: int) -> tuple[float, ...]:
+        """Slowness of the last runs at this size, oldest first."""
+        return tuple(self._recent.get(size, ()))[-runs:]
 
     # ---- taking runs in ----
 
-    def worker_replaced(self, generation: int) -> None:
-        """Judge another worker, by its own runs."""
-        self._baseline.spawned()
-        self._windows = {}
-        self._bursts.stop()
-        self._verdict = Verdict(Status.UNKNOWN, f"generation {generation} is not measured yet")
+    def observe(self, run: Run, terms: DegradedTerms, once_in: float, *, may_be_mild: bool) -> None:
+        """Take one clean run in. ``may_be_mild``: whether the baseline is good enough for the mild rule."""
+        self._recent.setdefault(run.size, deque(maxlen=REMEMBERED)).append(run.slowness)
+        self._runs[run.size] = self._runs.get(run.size, 0) + 1
+        burst, slow = self._burst, -math.log(terms.below)
+        if run.is_burst:
+            self.budget.spent(run.took_s)
+        if burst is not None and run.is_burst and run.size == burst.size:
+            burst.found.append(run.slowness)
+        else:
+            self._burst = None
+            self._begin_visit(run)
+        if self._burst is not None and self.wants_runs == 0:
+            self._end_burst(run, self._burst, slow)
+        is_free = not (self.is_pending or self.is_convicted)
+        if is_free and may_be_mild and self.evidence >= once_in:
+            self.is_pending = True
+            self.size_in_doubt = self._doubted(run.size)
+        if self.is_pending and self._burst is None:
+            self._is_second_due = True
+        self._conclude(run, -math.log(terms.severe))
 
-    def observe(self, sample: Sample) -> Verdict:
-        """Take one run in; a void one changes nothing."""
-        if not sample.is_clean or sample.decode_tok_s is None:
-            return self._verdict
-        has_burst_ended = self._bursts.took(sample, self.terms.canary.burst_budget)
-        self._baseline.add(sample, self.terms.baseline)
-        window = self._windows.setdefault(sample.prompt_tokens, Window())
-        window.add(sample.decode_tok_s)
-        if not self._bursts.left:
-            may_suspect = has_burst_ended or not self._bursts.can_afford
-            window.status = self._status(sample.prompt_tokens, window, may_suspect=may_suspect)
-        if sample.purpose in (Purpose.ROUTINE, Purpose.ASKED):
-            self._bursts.ask(sample.prompt_tokens, self._burst_wanted(sample, window))
-        self._verdict = self._say(sample)
-        return self._verdict
+    def _begin_visit(self, run: Run) -> None:
+        may_burst = self.budget.can_afford(run.at) or self.is_pending
+        if self._is_second_due and run.size == self.size_in_doubt and may_burst:
+            self._is_second_due = False
+            self._ask(run.size, SECOND_BURST, is_second=True)
+            assert self._burst is not None  # noqa: S101 - asked for in the line above
+            self._burst.found.append(run.slowness)
+            return
+        self._probe += 1
+        if run.is_routine and not self.is_convicted and not self.is_pending:
+            self.noise.add(run.slowness, run.sd)
+        self._feed(run.size, run.slowness, 1, run.sd)
+        is_doubted = self.evidence >= SUSPICIOUS and run.size == self._doubted(run.size)
+        is_free = run.is_routine and may_burst and not (self.is_convicted or self.is_pending or self._is_second_due)
+        if is_free and (run.slowness > STRANGE or is_doubted):
+            self._ask(run.size, FIRST_BURST, is_second=False)
 
-    def _status(self, size: int, window: Window, *, may_suspect: bool) -> Status:
-        fresh = self._baseline.fresh_tok_s(size)
-        if fresh is None:
-            return Status.UNKNOWN
-        limit = self._limit(size) * fresh
-        if size != self.smallest and window.best_tok_s < limit:
-            return Status.UNKNOWN  # never fast at this size: it has not aged, and a new worker is not verified at it
-        if window.is_severe(self.terms.degraded.severe * fresh) or window.is_mild(limit):
-            return Status.DEGRADED
-        is_well = window.has_recent and window.recent_tok_s >= (fresh + limit) / 2
-        if is_well or window.status is Status.UNKNOWN:
-            return Status.HEALTHY
-        is_slow = window.has_recent and window.recent_tok_s < limit
-        return Status.SUSPECT if is_slow and may_suspect and window.status is Status.HEALTHY else window.status
+    def _doubted(self, size: int) -> int:
+        """The size whose own runs say more than all sizes' together; else the one at hand."""
+        worst = max(self._each, key=lambda each: self._each[each].value, default=size)
+        return worst if self._each and self._each[worst].value > self._all.value else size
 
-    def _limit(self, size: int) -> float:
-        """The ratio under which a run counts against the worker."""
-        allowed = ERRORS_ALLOWED if self._baseline.is_full(size) else ERRORS_ALLOWED_PROVISIONAL
-        return self.terms.degraded.below * math.exp(-allowed * 0.02)
+    def _ask(self, size: int, runs: int, *, is_second: bool) -> None:
+        self._burst = _Burst(size, runs, is_second, is_last_look=is_second and self.is_pending)
+        self.size_in_doubt = size
+        self.budget.begun()
 
-    def _burst_wanted(self, sample: Sample, window: Window) -> int:
-        size, fresh = sample.prompt_tokens, self._baseline.fresh_tok_s(sample.prompt_tokens)
-        if self._is_fresh(sample) and self._baseline.lacks(size):
-            return min(self._baseline.lacks(size), BURST_RUNS)
-        is_settled = window.status is Status.DEGRADED or (window.status is Status.UNKNOWN and window.has_recent)
-        if fresh is None or is_settled:
-            return 0
-        is_strange = window.is_strange(self._limit(size) * fresh, STRANGE * fresh)
-        return BURST_RUNS if is_strange or window.status is Status.SUSPECT else 0
+    def _feed(self, size: int, slowness: float, runs: int, sd: float) -> None:
+        sd_of = self.noise.sd_of(runs, sd)
+        taken_off = offsets(sd_of, SLOW_RUNS if runs == 1 else SLOW_MEDIANS)
+        self._all.feed(slowness / sd_of, taken_off)
+        if size in self._each:
+            self._each[size].feed(slowness / sd_of, taken_off)
 
-    def _is_fresh(self, sample: Sample) -> bool:
-        terms = self.terms.baseline
-        return sample.worker_age_s <= terms.fresh_for_s and sample.worker_requests < terms.fresh_requests
+    def _end_burst(self, run: Run, burst: _Burst, slow: float) -> None:
+        middle = median(burst.found)
+        self._feed(run.size, middle, burst.wanted, run.sd)
+        self._burst = None
+        self._is_second_due = not burst.is_second and (middle > slow or self.evidence >= SUSPICIOUS)
+        self.size_in_doubt = run.size if middle > slow else self._doubted(run.size)
+        if burst.is_last_look:
+            self.is_pending = False
+            if middle > (slow if self.noise.is_measured else STRANGE):
+                self._convict(run.size)
+            else:
+                self._forget()
 
-    # ---- saying what they tell ----
+    def _convict(self, size: int, *, is_severe: bool = False) -> None:
+        self.is_convicted, self.is_severe = True, is_severe
+        self.size_in_doubt, self._convicted_after = size, self._runs[size]
 
-    def _say(self, sample: Sample) -> Verdict:
-        size = self._worst_size(sample.prompt_tokens)
-        status, fresh = self._windows[size].status, self._baseline.fresh_tok_s(size)
-        by_size = {each: window.typical_tok_s for each, window in sorted(self._windows.items())}
-        verdict = Verdict(
-            status=status,
-            reason=f"no baseline at {size} prompt tokens yet ({self._baseline.runs(size)} fresh runs)",
-            at=sample.at,
-            decode_tok_s=by_size.get(self.smallest),
-            by_prompt_tokens=tuple(by_size.items()),
-            wants_runs=self._bursts.left,
-            wants_size=self._bursts.size if self._bursts.left else self._size_in_doubt(size, sample.prompt_tokens),
-        )
-        if status is Status.DEGRADED:
-            self._convicted_size = size
-        return verdict if fresh is None else self._with_evidence(verdict, size, fresh)
+    def _forget(self) -> None:
+        self._all = Mixture()
+        self._each = {size: Mixture() for size in self._each}
+        self._is_second_due = self.is_convicted = self.is_pending = self.is_severe = False
 
-    def _with_evidence(self, verdict: Verdict, size: int, fresh: float) -> Verdict:
-        window, limit = self._windows[size], self._limit(size)
-        is_mild = verdict.status is Status.DEGRADED and not window.is_severe(self.terms.degraded.severe * fresh)
-        evidence = window.evidence(is_mild=is_mild)
-        middle, slow = median(evidence), hits(evidence, limit * fresh)
-        low, high = median_interval(evidence)
-        return replace(
-            verdict,
-            reason=(
-                f"{middle:.1f} tok/s at {size} prompt tokens, {middle / fresh:.0%} of a fresh worker's {fresh:.1f}; "
-                f"{slow} of {len(evidence)} runs below {limit:.0%}"
-            ),
-            ratio=middle / fresh,
-            interval=(low / fresh, high / fresh),
-            confidence=1.0 - sign_test(slow, len(evidence)),
-            samples=evidence,
-            baseline_tok_s=fresh,
-        )
+    def _conclude(self, run: Run, severe: float) -> None:
+        if self._burst is not None:
+            return
+        if not self.is_convicted and self._is_far_too_slow(run.size, severe):
+            self._convict(run.size, is_severe=True)
+        if self.is_convicted:
+            self._is_second_due = self.is_pending = False
+            self._look_for_recovery(run)
+        is_in_doubt = self._is_second_due or self.evidence >= SUSPICIOUS
+        self._set(Status.DEGRADED if self.is_convicted else Status.SUSPECT if is_in_doubt else Status.HEALTHY)
 
-    def _worst_size(self, measured: int) -> int:
-        """The size that the verdict is about: the one in worst standing, among well ones the one just measured."""
+    def _is_far_too_slow(self, size: int, severe: float) -> bool:
+        """Whether the last eight runs are, and have been in the probe before, and most of those since then too."""
+        lately, first = self.recent(size, SEVERE_RUNS), self._severe_since
+        if len(lately) < SEVERE_RUNS or median(lately) <= severe:
+            self._severe_since = None if first and first[0] == size else first
+            return False
+        if first is None or first[0] != size:
+            self._severe_since = (size, self._runs[size], self._probe)
+            return False
+        runs_since = min(self._runs[size] - first[1], SEVERE_RUNS)
+        is_another = self._probe > first[2] and runs_since >= RUNS_OF_ANOTHER_PROBE
+        return is_another and median(lately[-runs_since:]) > severe
 
-        def rank(size: int) -> tuple[int, bool, int]:
-            status = self._windows[size].status
-            return _STANDING.index(status), size != measured and status not in _IN_DOUBT, size
+    def _look_for_recovery(self, run: Run) -> None:
+        runs_since = self._runs[run.size] - self._convicted_after
+        if run.size != self.size_in_doubt or runs_since < RECOVERED_RUNS:
+            return
+        if median(self.recent(run.size, RECOVERED_RUNS)) < RECOVERED:
+            self._forget()
 
-        return min(self._windows, key=rank)
-
-    def _size_in_doubt(self, worst: int, measured: int) -> int | None:
-        """What to run next: while a larger size is in doubt, the smallest in turn with it, for that one costs least.
-
-        If it is slow too, it convicts, and its rates can be compared with those of the next worker.
-        """
-        if self._windows[worst].status not in _IN_DOUBT:
-            return None
-        return self.smallest if measured == worst else worst
-
-    # ---- what a recycle brought ----
-
-    def compare(self, before_rates: Sequence[float], after_rates: Sequence[float]) -> Cure:
-        """``cured``, ``partial`` or ``futile``; the new worker's rates are of the smallest prompt size.
-
-        An old worker that was convicted at another size is compared by what each was of the baseline at its size.
-        """
-        after, fresh = median(after_rates), self.fresh_tok_s
-        if before_rates and after < NOTICEABLE * median(before_rates) * self._to_smallest():
-            return "futile"
-        if fresh is not None and after < self.terms.degraded.below * fresh:
-            return "partial"
-        return "cured"
-
-    def _to_smallest(self) -> float:
-        """What turns a rate at the size that was convicted into one at the smallest."""
-        convicted = self._convicted_size if self._convicted_size is not None else self.smallest
-        fresh_there, fresh = self._baseline.fresh_tok_s(convicted), self.fresh_tok_s
-        return 1.0 if fresh_there is None or fresh is None else fresh / fresh_there
-
-    # ---- outliving the daemon ----
-
-    def reset(self) -> None:
-        """Forget what fresh means; the worker is judged again once five fresh runs are in."""
-        self._baseline = Baseline()
-        self._windows = {}
-        self._bursts.stop()
-        self._verdict = Verdict(Status.UNKNOWN, "the baseline was reset")
-
-    def to_json(self) -> dict[str, Any]:
-        """The baseline: a life is judged by its own runs and does not outlive the daemon."""
-        return self._baseline.to_json()
-
-    def restore(self, document: Mapping[str, Any]) -> None:
-        """Take up a baseline that ``to_json`` gave."""
-        self._baseline = Baseline.from_json(document)
+    def _set(self, status: Status) -> None:
+        if status is Status.DEGRADED and self._status is not status:
+            self.budget.pay_back()
+        elif status is Status.HEALTHY:
+            self.budget.cleared()
+        self._status = status

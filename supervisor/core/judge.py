@@ -41,11 +41,27 @@ class Judge(Protocol):
         baseline.
         """
 
-    def compare(self, before_rates: Sequence[float], after_rates: Sequence[float]) -> Cure:
-        """What a recycle for slowness brought, from rates (tokens/s) of the old and the new worker.
+    @property
+    def may_be_slow_spawn(self) -> bool:
+        """Whether the worker's first runs look as if it came up slow; a few more will tell."""
 
-        Raises:
-            ValueError: ``after_rates`` is empty.
+    @property
+    def is_slow_spawn(self) -> bool:
+        """Whether enough first runs of the worker say that it came up slow."""
+
+    def accept_spawn(self) -> None:
+        """It came up slow, and so did others: it is the best to be had, and held to its own first runs."""
+
+    def compare(self, before: Verdict | None, after: Mapping[int, Sequence[float]]) -> Cure:
+        """What a recycle for slowness brought: the old worker's verdict against the new one's rates (tokens/s) by
+        prompt size, of which there is at least the smallest.
+        """
+
+    def anchor_anew(self, rates: Sequence[float]) -> str:
+        """The machine, not the process, has changed: fresh means from now on what a new worker has at the smallest
+        size, in tokens/s.
+
+        Returns what was done, in words; empty where that cannot be told.
         """
 
     def baseline_summary(self) -> dict[str, Any]:

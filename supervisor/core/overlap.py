@@ -90,9 +90,9 @@ class Overlap:
         return self._is_proving
 
     def _run(self, *, has_warmup: bool = False) -> None:
-        candidate = self._body.workers.candidate
-        if candidate:
-            size = min(self._body.terms.canary.prompt_tokens)
+        candidate, replacement = self._body.workers.candidate, self._recycler.under_way
+        size = replacement.next_size() if replacement else None
+        if candidate and size is not None:
             self._body.say(RunCanary(candidate.generation, size, Purpose.PROOF, has_warmup=has_warmup))
 
     def proved(self, sample: Sample, at: float) -> Proof:
@@ -102,8 +102,8 @@ class Overlap:
             return Proof.GOES_ON
         if sample.is_clean and sample.decode_tok_s is not None:
             self.proof.append(sample)
-            replacement.rates.append(sample.decode_tok_s)
-            if len(replacement.rates) < replacement.runs_wanted:
+            replacement.took(sample.prompt_tokens, sample.decode_tok_s)
+            if replacement.next_size() is not None:
                 self._run()
                 return Proof.GOES_ON
         elif sample.void is not Void.UNMEASURABLE:
@@ -129,7 +129,7 @@ class Overlap:
             return Proof.POSTPONED
         body.note("the candidate could not be measured undisturbed: recycling in place")
         replacement.replace = Replace.IN_PLACE
-        replacement.rates.clear()
+        replacement.rates_by_size.clear()
         self._recycler.drop_candidate(at)
         self._recycler.wait_for_idle(at, replacement)
         return Proof.POSTPONED

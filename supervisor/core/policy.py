@@ -18,6 +18,7 @@ HOUR_S = 3600.0
 DAY_S = 86400.0
 FIRST_HOLD_OFF_S = 1800.0
 LONGEST_HOLD_OFF_S = DAY_S
+FUTILE_THAT_ANCHOR = 3
 
 
 @dataclass
@@ -79,6 +80,11 @@ class RecycleAllowance:
         self._futile_in_a_row += 1
         self._hold_off_until = at + length
         return length
+
+    @property
+    def is_time_to_anchor(self) -> bool:
+        """Whether so many in a row brought nothing that the machine must have changed."""
+        return self._futile_in_a_row > 0 and self._futile_in_a_row % FUTILE_THAT_ANCHOR == 0
 
     def cured(self) -> None:
         """A recycle helped: the next futile one starts from the shortest hold-off again."""

@@ -7,6 +7,8 @@ stream. The other way, a new worker beside the old one, is in ``overlap``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from supervisor.core.body import Goal, LaneBody
 from supervisor.core.commands import (
     AskRecycleSlot,
@@ -60,6 +62,7 @@ class Recycler:
         replace = body.replace if can_overlap else Replace.IN_PLACE
         replacement = Replacement(body.name, trigger, reason, at, replace, is_now=is_now, before=before)
         replacement.baseline_tok_s = self._judge.fresh_tok_s
+        replacement.smallest = min(body.terms.canary.prompt_tokens)
         replacement.cause = cause_of(trigger, before, reason)
         replacement.remember(body.active, at)
         self.under_way = replacement
@@ -91,6 +94,7 @@ class Recycler:
         if replacement is None:
             replacement = Replacement(self._body.name, Trigger.CRASHED, reason, at, Replace.IN_PLACE)
             replacement.baseline_tok_s = self._judge.fresh_tok_s
+            replacement.smallest = min(self._body.terms.canary.prompt_tokens)
             self.under_way = replacement
         if replacement.unserved_at is None:
             replacement.trigger, replacement.reason = Trigger.CRASHED, reason
@@ -161,25 +165,25 @@ class Recycler:
         if self.under_way:
             self.under_way.is_killed = True
 
-    def serving(self, at: float, rates: list[float]) -> None:
-        """The new worker's gate opened, with these clean rates measured before."""
+    def serving(self, at: float, rates: Mapping[int, Sequence[float]]) -> None:
+        """The new worker's gate opened, with these clean rates, by prompt size, measured before."""
         replacement = self.under_way
         if replacement is None:
             return
         replacement.opened_at = at
-        replacement.rates = list(rates)
+        replacement.rates_by_size = {size: list(found) for size, found in rates.items()}
         replacement.step = Step.VERIFYING
-        if not replacement.is_for_slowness or len(rates) >= replacement.runs_wanted:
+        if not replacement.is_for_slowness or replacement.next_size() is None:
             self.finish(at)
         else:
             self._body.arm(TimerName.VERIFY, self._body.terms.recycle.verify_timeout_s)
 
-    def verified_by(self, rate: float, at: float) -> None:
+    def verified_by(self, size: int, rate: float, at: float) -> None:
         """A clean run of the new worker after its gate opened."""
         replacement = self.under_way
         if replacement and replacement.step is Step.VERIFYING:
-            replacement.rates.append(rate)
-            if len(replacement.rates) >= replacement.runs_wanted:
+            replacement.took(size, rate)
+            if replacement.next_size() is None:
                 self.finish(at)
 
     # ---- ending ----
@@ -222,14 +226,17 @@ class Recycler:
             return Outcome.CURED
         if not replacement.rates:
             return Outcome.REPLACED
-        before = replacement.before.samples if replacement.before else ()
-        return Outcome(self._judge.compare(before, tuple(replacement.rates)))
+        if replacement.trigger is Trigger.BAD_SPAWN and self._judge.is_slow_spawn:
+            return Outcome.BAD_SPAWN
+        return Outcome(self._judge.compare(replacement.before, replacement.rates_by_size))
 
     def _write(self, at: float, replacement: Replacement, outcome: Outcome, following: str) -> None:
         body = self._body
         if outcome in (Outcome.FUTILE, Outcome.PARTIAL, Outcome.FAILED):
             held_off_s = body.allowance.brought_nothing(at)
             following = following or f"no recycle for slowness within {held_off_s / 60:.0f} min"
+            if outcome is not Outcome.FAILED and body.allowance.is_time_to_anchor:
+                following = "; ".join(filter(None, (self._judge.anchor_anew(replacement.rates), following)))
         elif outcome is Outcome.CURED and replacement.is_for_slowness:
             body.allowance.cured()
         self.under_way = None

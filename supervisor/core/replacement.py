@@ -77,9 +77,31 @@ class Replacement:
     exited_at: float | None = None
     opened_at: float | None = None
     is_killed: bool = False
-    rates: list[float] = field(default_factory=list)
+    smallest: int = 0
+    """The smallest prompt size: the one of the record's scalars."""
+    rates_by_size: dict[int, list[float]] = field(default_factory=dict)
     """Decode rates of the new worker."""
     proof_voids: int = 0
+
+    @property
+    def rates(self) -> list[float]:
+        """Decode rates of the new worker at the smallest size."""
+        return self.rates_by_size.setdefault(self.smallest, [])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Prompt sizes at which the new worker has to prove itself: the smallest, and the one that was convicted."""
+        convicted = self.before.prompt_tokens if self.before and self.is_for_slowness else None
+        return (self.smallest,) if convicted in (None, self.smallest) else (self.smallest, convicted)
+
+    def next_size(self) -> int | None:
+        """The size of the next run; None once enough are in."""
+        size = min(self.sizes, key=lambda each: len(self.rates_by_size.get(each, [])))
+        return None if len(self.rates_by_size.get(size, [])) >= self.runs_wanted else size
+
+    def took(self, size: int, rate: float) -> None:
+        """One clean run of the new worker."""
+        self.rates_by_size.setdefault(size, []).append(rate)
 
     @property
     def may_cut(self) -> bool:
@@ -93,7 +115,7 @@ class Replacement:
 
     @property
     def runs_wanted(self) -> int:
-        """Clean runs of the new worker before its gate opens."""
+        """Clean runs of the new worker, at each of its ``sizes``, before its gate opens."""
         return VERIFY_RUNS if self.is_for_slowness else 1
 
     def remember(self, worker: Worker, at: float) -> None:

@@ -1,6 +1,6 @@
 """The judge of a lane's speed: what fresh means, whether the worker has slowed down, and the evidence in numbers.
 
-``Baseline`` says what a run is held against, ``Slowdown`` what the runs of this life add up to; here they are put
+``Baseline`` says what a run is held against, ``Detector`` what the runs of this life add up to; here they are put
 together for one lane, and their findings into words. What was learned of the lane (baseline, noise) outlives the
 worker and the daemon; R starts at 0 with each worker.
 """
@@ -16,11 +16,11 @@ from typing import Any
 
 from supervisor.core.baseline import Baseline, Reference
 from supervisor.core.burst_budget import BurstBudget
+from supervisor.core.detector import REMEMBERED, SEVERE_RUNS, Detector, Run
 from supervisor.core.judge import Cure
 from supervisor.core.lane_noise import LaneNoise
 from supervisor.core.ranks import hodges_lehmann, hodges_lehmann_interval
 from supervisor.core.samples import NO_VERDICT, Purpose, Sample, Status, Verdict
-from supervisor.core.slowdown import REMEMBERED, SEVERE_RUNS, Run, Slowdown
 from supervisor.core.terms import CanaryTerms, LaneTerms
 
 FILLING_RUNS = 4
@@ -46,7 +46,7 @@ class SpeedJudge:
         self.terms = terms
         self._baseline = baseline
         self._noise = noise
-        self._budget = BurstBudget(terms.canary.burst_budget)
+        self._budget = BurstBudget(terms.canary.burst_budget, terms.canary.every_s)
         self._verdict = NO_VERDICT
         self._begin_life()
 
@@ -56,7 +56,7 @@ class SpeedJudge:
         return cls(terms, Baseline(), LaneNoise())
 
     def _begin_life(self) -> None:
-        self._slowdown = Slowdown(self.terms.canary.prompt_tokens, self._noise, self._budget)
+        self._detector = Detector(self.terms.canary.prompt_tokens, self._noise, self._budget)
         self._rates: dict[int, deque[float]] = {}
         self._filling = 0
         self._noise.new_life()
@@ -82,6 +82,11 @@ class SpeedJudge:
     def is_baseline_full(self) -> bool:
         """Whether the baseline at the smallest size rests on enough runs of enough spawns."""
         return self._baseline.is_full(self.smallest)
+
+    @property
+    def may_be_slow_spawn(self) -> bool:
+        """Whether the worker's first runs look as if it came up slow."""
+        return self._baseline.may_be_slow_spawn(self.smallest)
 
     @property
     def is_slow_spawn(self) -> bool:
@@ -110,12 +115,12 @@ class SpeedJudge:
         rate, size = sample.decode_tok_s, sample.prompt_tokens
         if not sample.is_clean or rate is None:
             return self._verdict
-        self._budget.share = self.terms.canary.burst_budget
+        self._budget.share, self._budget.every_s = self.terms.canary.burst_budget, self.terms.canary.every_s
         self._baseline.add(sample, self.terms.baseline)
         self._rates.setdefault(size, deque(maxlen=REMEMBERED)).append(rate)
         reference = self._baseline.reference(size)
         if reference is not None:
-            self._slowdown.observe(
+            self._detector.observe(
                 self._run(sample, rate, reference),
                 self.terms.degraded,
                 observations_a_year(self.terms.canary),
@@ -129,7 +134,7 @@ class SpeedJudge:
     def _run(sample: Sample, rate: float, reference: Reference) -> Run:
         return Run(
             size=sample.prompt_tokens,
-            slowness=reference.log_rate - math.log(rate),
+            slowness=reference.log_rate - reference.error - math.log(rate),
             sd=reference.sd,
             at=sample.at,
             is_burst=sample.purpose is Purpose.BURST,
@@ -150,26 +155,26 @@ class SpeedJudge:
     # ---- saying what they tell ----
 
     def _say(self, sample: Sample) -> Verdict:
-        in_doubt = self._slowdown.size_in_doubt
-        is_well = self._slowdown.status is Status.HEALTHY or in_doubt is None
+        in_doubt = self._detector.size_in_doubt
+        is_well = self._detector.status is Status.HEALTHY or in_doubt is None
         size = sample.prompt_tokens if is_well or in_doubt not in self._rates else in_doubt
         reference = self._baseline.reference(size)
         by_size = {each: _typical(rates) for each, rates in sorted(self._rates.items())}
         verdict = Verdict(
-            status=Status.UNKNOWN if reference is None else self._slowdown.status,
+            status=Status.UNKNOWN if reference is None else self._detector.status,
             reason=f"no baseline at {size} prompt tokens yet ({self._baseline.runs(size)} fresh runs)",
             at=sample.at,
             prompt_tokens=size,
             decode_tok_s=by_size.get(self.smallest),
             by_prompt_tokens=tuple(by_size.items()),
-            wants_runs=self._slowdown.wants_runs or self._filling,
-            wants_size=self._slowdown.wants_size or (sample.prompt_tokens if self._filling else None),
-            wants_soon=self._slowdown.is_second_due,
+            wants_runs=self._detector.wants_runs or self._filling,
+            wants_size=self._detector.wants_size or (sample.prompt_tokens if self._filling else None),
+            wants_soon=self._detector.is_second_due,
         )
         return verdict if reference is None else self._with_evidence(verdict, size, reference)
 
     def _with_evidence(self, verdict: Verdict, size: int, reference: Reference) -> Verdict:
-        runs = REMEMBERED if verdict.status is Status.DEGRADED and not self._slowdown.is_severe else SEVERE_RUNS
+        runs = REMEMBERED if verdict.status is Status.DEGRADED and not self._detector.is_severe else SEVERE_RUNS
         samples = tuple(self._rates[size])[-runs:]
         slowness = [reference.log_rate - math.log(rate) for rate in samples]
         low, high = hodges_lehmann_interval(slowness)
@@ -182,7 +187,7 @@ class SpeedJudge:
             ),
             ratio=ratio,
             interval=interval,
-            confidence=1.0 - 1.0 / max(self._slowdown.evidence, 1.0),
+            confidence=1.0 - 1.0 / max(self._detector.evidence, 1.0),
             samples=samples,
             baseline_tok_s=reference.tok_s,
         )
@@ -207,12 +212,12 @@ class SpeedJudge:
         is_same = before.prompt_tokens in (None, size) or there is None or here is None
         return median(before.samples) * (1.0 if is_same or there is None or here is None else here / there)
 
-    def anchor_anew(self) -> str:
+    def anchor_anew(self, rates: Sequence[float]) -> str:
         """Replacements brought nothing, again and again: what fresh means is measured on what the machine does now.
 
         Returns what was done, in words; empty where the new worker has too few runs to tell.
         """
-        was, moved = self.fresh_tok_s, self._baseline.anchor_anew(self.smallest)
+        was, moved = self.fresh_tok_s, self._baseline.anchor_anew(self.smallest, rates)
         if was is None or moved is None:
             return ""
         self._begin_life()

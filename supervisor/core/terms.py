@@ -104,6 +104,11 @@ class RecycleTerms:
     after_requests: int | None = None
     after_uptime_s: float | None = None
 
+    @property
+    def acts_alone(self) -> bool:
+        """Whether a worker may be replaced without a person's word."""
+        return not (self.is_off or self.is_advised_only)
+
 
 @dataclass(frozen=True, slots=True)
 class LaneTerms:

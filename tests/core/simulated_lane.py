@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from supervisor.core.cadence import Cadence
-from supervisor.core.detector import OnePageJudge
 from supervisor.core.samples import Purpose, Sample, Status, Verdict
+from supervisor.core.speed_judge import SpeedJudge
 from supervisor.core.terms import LaneTerms
 
 FRESH_RUNS = 5
@@ -41,7 +41,7 @@ class SimulatedLane:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.judge = OnePageJudge.new(self.terms)
+        self.judge = SpeedJudge.new(self.terms)
         self.cadence = Cadence(self.terms.canary)
         self.at = 1000.0
         self.generation = 0

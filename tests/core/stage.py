@@ -13,10 +13,10 @@ from itertools import count
 from supervisor.core import commands as cmd
 from supervisor.core import events as ev
 from supervisor.core.cadence import Cadence
-from supervisor.core.detector import OnePageJudge
 from supervisor.core.lane import Lane
 from supervisor.core.record import RecycleRecord
 from supervisor.core.samples import Purpose, Sample, Void
+from supervisor.core.speed_judge import SpeedJudge
 from supervisor.core.states import GateMode, LaneState
 from supervisor.core.terms import LaneTerms, TimerName, Wish
 
@@ -37,6 +37,8 @@ class World:
     tok_s: float = FRESH_TOK_S
     """Decode rate of every worker, unless its generation is in ``tok_s_of``."""
     tok_s_of: dict[int, float] = field(default_factory=dict)
+    tok_s_at: dict[tuple[int, int], float] = field(default_factory=dict)
+    """The same of one generation at one prompt size."""
     void: Void | None = None
 
 
@@ -46,7 +48,7 @@ class Stage:
     def __init__(self, terms: LaneTerms | None = None, world: World | None = None, wish: Wish = Wish.RUNNING) -> None:
         self.world = world or World()
         self.terms = terms or LaneTerms()
-        self.lane = Lane("stage", self.terms, OnePageJudge.new(self.terms), Cadence(self.terms.canary), wish)
+        self.lane = Lane("stage", self.terms, SpeedJudge.new(self.terms), Cadence(self.terms.canary), wish)
         self.at = 0.0
         self.alive: set[int] = set()
         self.gate = GateMode.SHUT
@@ -209,7 +211,8 @@ class Stage:
     def _canary(self, command: cmd.RunCanary) -> None:
         busy = sum(self.inflight.values()) > 0
         void = self.world.void or (Void.LANE_BUSY if busy and command.purpose is not Purpose.VERIFY else None)
-        rate = None if void else self.world.tok_s_of.get(command.generation, self.world.tok_s)
+        usual = self.world.tok_s_of.get(command.generation, self.world.tok_s)
+        rate = None if void else self.world.tok_s_at.get((command.generation, command.prompt_tokens), usual)
         took = 0.0 if void else self.world.canary_s
         sample = Sample(
             at=self.at + took,

@@ -9,7 +9,7 @@ from supervisor.core.samples import Purpose, Sample, Status, Verdict, Void
 from supervisor.core.terms import CanaryTerms
 
 TERMS = CanaryTerms()
-SUSPECT = Verdict(Status.SUSPECT, "slow", wants_size=3072)
+SUSPECT = Verdict(Status.SUSPECT, "slow", wants_size=3072, wants_soon=True)
 HEALTHY = Verdict(Status.HEALTHY, "well")
 
 

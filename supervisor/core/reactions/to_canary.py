@@ -19,7 +19,7 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
     else:
         finding = lane.measurer.observed(sample, event.at)
         if sample.is_clean and sample.decode_tok_s is not None:
-            lane.recycler.verified_by(sample.decode_tok_s, event.at)
+            lane.recycler.verified_by(sample.prompt_tokens, sample.decode_tok_s, event.at)
     match finding:
         case Finding.ENOUGH:
             lane.open_warmed(event.at)
