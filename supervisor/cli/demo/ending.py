@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from supervisor.cli.demo.reader import Answer
-from supervisor.cli.render.layout import hang
+from supervisor.cli.render.layout import hang, painted
 from supervisor.cli.render.recycles import story
 from supervisor.cli.terminal import out, say, width
 from supervisor.cli.words import length, plural, rate, share
@@ -25,8 +25,10 @@ class Outcome:
     record: Mapping[str, Any]
     before: Sequence[Answer]
     during: Sequence[Answer]
-    crossing: Answer
-    """The one that was held from the old worker to the new one."""
+    finished: Answer | None
+    """Under way as the drain began: the old worker's last."""
+    crossing: Answer | None
+    """Held from the old worker to the new one."""
 
     def reference(self, answer: Answer) -> Answer:
         """The uninterrupted answer to the same question."""
@@ -59,27 +61,41 @@ class Outcome:
 
 def tell_ending(outcome: Outcome) -> None:
     """Print it all."""
-    say("", _head("The record (freshlane log)"))
+    say("", _head("The record, as `freshlane log` shows it"))
     say(*story(outcome.record, width(), out()))
-    say("", _head("The text that was streamed through the recycle"))
-    say(f"“{' '.join(outcome.crossing.text.split())}”")
-    say(f"uninterrupted {outcome.reference(outcome.crossing).sha256}")
-    say(f"  through it  {outcome.crossing.sha256}")
+    for answer, how in (
+        (outcome.finished, "The answer under way as the drain began: the old worker finished it"),
+        (outcome.crossing, "The answer held through the downtime: the new worker gave it"),
+    ):
+        if answer is not None:
+            say("", _head(how))
+            say(*hang(Text(f"“{' '.join(answer.text.split())}”"), width(), out()))
+            _say_sha256(answer, outcome.reference(answer))
     say("", _head("What it means"))
     for line in _meaning(outcome):
-        say(*hang(Text(f"  {line}"), width(), out(), rest=2))
+        say(*hang(Text(line), width(), out(), rest=2))
+
+
+def _say_sha256(answer: Answer, reference: Answer) -> None:
+    is_equal = answer.sha256 == reference.sha256
+    verdict = painted("equal", "good") if is_equal else painted("not equal", "bad")
+    for name, each in (("uninterrupted", reference), ("now", answer)):
+        short = Text(f"  sha256 {name:<13} {each.sha256[:48]}…", style="quiet")
+        say(short if each is reference else short.append("  ").append_text(verdict))
 
 
 def _meaning(outcome: Outcome) -> list[str]:
-    record = outcome.record
+    record, during = outcome.record, outcome.during
     before, after = record.get("before") or {}, record.get("after") or {}
-    equal = sum(each.is_whole for each in outcome.during) - len(outcome.different)
+    equal = sum(each.is_whole for each in during) - len(outcome.different)
+    longest_s = max(each.waited_s for each in during)
     return [
-        f"The worker had become slow ({rate(before.get('decode_tok_s'))} tok/s, {share(before.get('ratio'))} of "
-        f"fresh); a new one is at {rate(after.get('decode_tok_s'))} tok/s, {share(_ratio(record))}.",
-        f"No worker served for {length(record.get('downtime_s'))}. The client noticed a wait of "
-        f"{length(outcome.crossing.waited_s)} before one answer, and no error.",
-        f"{equal} of {plural(len(outcome.during), 'answer')} since the slow-down have the sha256 of the uninterrupted text.",
+        f"The worker had become slow: {rate(before.get('decode_tok_s'))} tok/s, {share(before.get('ratio'))} of a "
+        f"fresh one's. A new one does {rate(after.get('decode_tok_s'))} tok/s, {share(_ratio(record))}.",
+        f"For {length(record.get('downtime_s'))} no worker served. The client saw a wait of {length(longest_s)} at "
+        "most, and no error.",
+        f"{equal} of {plural(len(during), 'answer')} streamed since the slow-down have the same sha256 as when nothing "
+        "interrupted them.",
     ]
 
 

@@ -29,6 +29,8 @@ class Facts:
         self.samples: list[dict[str, Any]] = []
         """Clean canary runs, oldest first."""
         self.records: list[dict[str, Any]] = []
+        self.entered: dict[str, float] = {}
+        """When the lane entered each state last, by the event loop's clock."""
 
     @property
     def rates(self) -> list[float]:
@@ -89,6 +91,8 @@ class Facts:
         match event.kind:
             case "state":
                 self.state = str(document["state"])
+                if document.get("was") != self.state:
+                    self.entered[self.state] = asyncio.get_running_loop().time()
                 self.lane |= {name: document.get(name) for name in ("state", "reason", "next_action")}
             case "sample" if document.get("decode_tok_s") is not None and document.get("void") is None:
                 self.samples.append(document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import median
 from typing import Any
 
 from supervisor.cli.demo.screen import Screen
@@ -10,42 +11,52 @@ from supervisor.cli.words import rate, share
 
 
 class Narrator:
-    """Silent until ``is_telling``: how a worker comes up, the demo tells itself."""
+    """Silent until ``is_telling``: how the first worker comes up, the demo tells itself."""
 
     def __init__(self, screen: Screen) -> None:
         self.is_telling = False
-        self.canaries = 0
-        """Told of since the slow-down. The runs of a burst belong to the canary that asked for it."""
         self.fresh_tok_s: float | None = None
         self._screen = screen
+        self._state = ""
+        self._runs: list[float] = []
+        """Of the canary that was not told of yet: the runs of a burst belong to the one that asked for it."""
 
     def heard(self, kind: str, document: Mapping[str, Any]) -> None:
         """An event came."""
         if not self.is_telling:
             return
-        if kind == "state":
-            self._state(str(document.get("state")), str(document.get("reason") or ""))
-        elif kind == "sample" and document.get("purpose") == "routine" and document.get("void") is None:
-            self._canary(float(document["decode_tok_s"]))
+        if kind == "sample" and document.get("void") is None:
+            if document.get("purpose") == "routine":
+                self._tell_runs()
+            self._runs.append(float(document["decode_tok_s"]))
+        elif kind == "state":
+            self._tell_runs()
+            self._changed(str(document.get("state")), str(document.get("was")), str(document.get("reason") or ""))
 
-    def _canary(self, tok_s: float) -> None:
-        self.canaries += 1
-        ratio = tok_s / self.fresh_tok_s if self.fresh_tok_s else None
-        self._screen.tell("canary", f"{rate(tok_s)} tok/s, {share(ratio)} of fresh" + self._burst(ratio))
+    def _tell_runs(self) -> None:
+        if not self._runs:
+            return
+        middle, count = median(self._runs), len(self._runs)
+        of_fresh = share(middle / self.fresh_tok_s if self.fresh_tok_s else None)
+        how = f"{rate(middle)} tok/s" if count == 1 else f"{rate(middle)} tok/s over {count} runs"
+        self._screen.tell("canary", f"{how}, {of_fresh} of fresh")
+        self._runs = []
 
-    @staticmethod
-    def _burst(ratio: float | None) -> str:
-        strange = ratio is not None and ratio < 1 / 1.5
-        return ": strange, so 4 more at once" if strange else ""
-
-    def _state(self, state: str, reason: str) -> None:
-        told = {
-            "suspect": ("suspicion", reason, "warn"),
-            "draining": ("drain", "what is under way may finish; what comes now is held", "busy"),
-            "stopping": ("recycle", "nothing is in flight: the old worker ends", "busy"),
-            "starting": ("recycle", "a new worker loads the model", "busy"),
-            "warming": ("verify", "it is up; 5 canaries come before the gate opens", "busy"),
-            "serving": ("serving", "the gate is open; what was held is answered", "good"),
-        }.get(state)
-        if told:
-            self._screen.tell(*told)
+    def _changed(self, state: str, was: str, reason: str) -> None:
+        if state == self._state:
+            return
+        self._state = state
+        match state:
+            case "suspect":
+                self._screen.tell("suspicion", reason, "warn")
+            case "draining":
+                self._screen.tell("verdict", f"worker aged: {reason}", "bad")
+                self._screen.tell("drain", "the answer under way may finish; what is asked now is held")
+            case "stopping":
+                self._screen.tell("recycle", "nothing is in flight: the old worker ends, a new one loads the model")
+            case "warming":
+                self._screen.tell("verify", "it is up; the gate stays closed until 5 canaries are in")
+            case "serving" if was == "warming":
+                self._screen.tell("serving", "the gate is open; what was held is answered", "good")
+            case "serving":
+                self._screen.tell("serving", "the suspicion is lifted: it was the machine", "good")

@@ -88,7 +88,10 @@ class Play:
             self._reader.stop()
             await reading
         during = self._reader.answers[len(before) :]
-        return Outcome(record, before, during, max(during, key=lambda answer: answer.waited_s))
+        drained_at, served_at = self._facts.entered["draining"], self._facts.entered["serving"]
+        finished = [each for each in during if each.was_under_way(drained_at)]
+        crossing = [each for each in during if each.waited_at(served_at)]
+        return Outcome(record, before, during, *(answers[-1] if answers else None for answers in (finished, crossing)))
 
     async def _start(self) -> None:
         facts = self._facts
@@ -119,7 +122,7 @@ class Play:
         facts = self._facts
         self._screen.tell(
             "slow-down",
-            f"process {facts.pid} gets a third of its time: SIGSTOP and SIGCONT by turns, by another process",
+            f"process {facts.pid} gets a third of the time: another process sends it SIGSTOP and SIGCONT by turns",
             "bad",
         )
         self._narrator.is_telling = True

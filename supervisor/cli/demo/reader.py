@@ -11,7 +11,7 @@ import aiohttp
 
 from supervisor.cli.sse import parse_events
 
-MAX_TOKENS = 32
+MAX_TOKENS = 24
 ANSWER_WITHIN_S = 300.0
 """A held stream gets comments all the while; only the whole has a deadline."""
 
@@ -43,9 +43,13 @@ class Answer:
         """From asking to the first token."""
         return (self.first_at or self.asked_at) - self.asked_at
 
-    def overlaps(self, begin: float, end: float) -> bool:
-        """Whether it was asked or under way between these moments."""
-        return self.asked_at < end and (self.ended_at is None or self.ended_at > begin)
+    def was_under_way(self, at: float) -> bool:
+        """Whether it had begun to stream, and had not ended."""
+        return self.first_at is not None and self.first_at <= at < (self.ended_at or at)
+
+    def waited_at(self, at: float) -> bool:
+        """Whether it was asked, and nothing had come yet."""
+        return self.asked_at <= at <= (self.first_at or at)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from supervisor.cli.terminal import out, say, width
 
 REDRAWS_PER_S = 8
 PHASE_WIDTH = 9
-TEXT_AT = 20
+TEXT_AT = 21
 """Cells before the text of a line."""
 
 Now = Callable[[int], list[Text]]
@@ -33,15 +33,17 @@ class Screen:
         return asyncio.get_running_loop().time() - self._began
 
     def tell(self, phase: str, text: str, style: str = "") -> None:
-        """A line of the story. A phase that goes on is named once."""
-        line = Text(f"{self.elapsed_s():6.1f} s  ", style="quiet")
-        head = Text().append_text(line).append(f"{phase:<{PHASE_WIDTH}}  ", style=style or "busy")
-        say(*hang(head.append(text), width(), out(), rest=TEXT_AT))
+        """Something happened."""
+        head = painted(f"{self.elapsed_s():6.1f} s  ", "quiet").append(
+            f"{phase:<{PHASE_WIDTH}}  ", style=style or "busy"
+        )
+        first, *rest = hang(Text(text), width(), out(), first=TEXT_AT, rest=TEXT_AT)
+        say(head.append_text(first[TEXT_AT:]), *rest)
 
     @contextmanager
     def live(self, now: Now) -> Iterator[None]:
         """Within the block a terminal shows ``now`` under the story; anything else gets the story alone."""
-        if not out().is_terminal or out().is_dumb_terminal:
+        if not out().is_interactive or out().is_dumb_terminal:
             yield
             return
         with Live(_Now(now), console=out(), refresh_per_second=REDRAWS_PER_S, transient=True):
