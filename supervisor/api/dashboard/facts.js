@@ -9,7 +9,7 @@ const FACTS = [
   ["Of a fresh worker", (lane) => [share(ratioOf(lane)), "", intervalOf(lane)]],
   ["In flight", (lane) => [lane.inflight, "", `${many(lane.totals?.requests)} requests so far`]],
   ["Held", (lane) => [lane.queued, "", `${lane.totals?.held ?? 0} so far, ${lane.totals?.failed ?? 0} failed`]],
-  ["Memory", (lane) => [...size(lane.worker?.memory_bytes || null).split(" "), ""].slice(0, 2).concat(aside(lane))],
+  ["Memory", (lane) => [...size(lane.worker?.memory_bytes || null).split("\u00a0"), ""].slice(0, 2).concat(aside(lane))],
   ["Worker", (lane) => workerOf(lane)],
 ];
 

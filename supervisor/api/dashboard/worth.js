@@ -12,9 +12,9 @@ export function monday(now) {
 }
 
 /**
- * {recycles, downtimeS, held, failed, gain} since a Unix time. `gain`: tokens the measured speeds give over those that
- * the old workers' last speeds would have given, less one; null while nothing tells. It takes each old worker for no
- * slower than it was when it was measured last, so it errs on the low side.
+ * {recycles, downtimeS, held, failed, gain} since a Unix time. `gain`: tokens at the measured speeds over those at the
+ * speed that each recycled worker had last, less one, in the lanes that were recycled; null while nothing tells. A
+ * worker that is not recycled goes on ageing, so this errs on the low side.
  */
 export function worth(recycles, samplesOf, since) {
   const counted = recycles.filter((record) => Date.parse(record.time) / 1000 >= since && record.outcome !== "aborted");
@@ -24,20 +24,19 @@ export function worth(recycles, samplesOf, since) {
     downtimeS: sum((record) => record.downtime_s),
     held: sum((record) => record.requests?.held),
     failed: sum((record) => record.requests?.failed),
-    gain: gainOf(counted, samplesOf),
+    gain: gainOf(counted, samplesOf, since),
   };
 }
 
-function gainOf(records, samplesOf) {
+function gainOf(records, samplesOf, since) {
   let had = 0;
   let without = 0;
   for (const lane of new Set(records.map((record) => record.lane))) {
     const floors = records.filter((record) => record.lane === lane && brought(record));
-    const runs = cleanOfSmallestSize(samplesOf(lane));
+    const runs = cleanOfSmallestSize(samplesOf(lane)).filter((run) => run.wall >= since);
     runs.forEach((run, at) => {
-      const floor = floors.findLast((record) => Date.parse(record.time) / 1000 <= run.wall)?.before.decode_tok_s;
+      const floor = floors.findLast((record) => Date.parse(record.time) / 1000 <= run.wall)?.before.decode_tok_s ?? Infinity;
       const spell = Math.min(LONGEST_SPELL_S, (runs[at + 1]?.wall ?? run.wall) - run.wall);
-      if (floor === undefined) return;
       had += run.decode_tok_s * spell;
       without += Math.min(floor, run.decode_tok_s) * spell;
     });
