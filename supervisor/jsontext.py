@@ -9,15 +9,16 @@ from typing import Any
 
 
 def encode(document: Mapping[str, Any]) -> str:
-    """``document`` on one line; NaN and infinities become null."""
-    return json.dumps(_finite(document), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """``document`` on one line; NaN and infinities become null, and half a character its escape."""
+    text = json.dumps(_finite(document), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def decode(text: str | bytes) -> dict[str, Any] | None:
-    """The object in ``text``; None if it is torn, empty or not an object."""
+    """The object in ``text``; None if it is torn, empty, nested beyond reason or not an object."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

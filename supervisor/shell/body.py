@@ -118,7 +118,7 @@ def _pairs(content: bytes) -> Iterator[tuple[str, Span]]:
 def _value(content: bytes, span: Span) -> object:
     try:
         return json.loads(content[span.start : span.end])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableBodyError(f"the body is not JSON at byte {span.start}") from error
 
 

@@ -59,7 +59,7 @@ def facts_of(event: bytes) -> EventFacts:
         return _DONE
     try:
         content = json.loads(data.decode())
-    except ValueError:
+    except (ValueError, RecursionError):
         return _UNKNOWN
     if not isinstance(content, dict):
         return _UNKNOWN

@@ -48,6 +48,7 @@ async def test_an_unknown_model_is_told_which_lanes_there_are() -> None:
         (b"{}", 400, "model_missing"),
         (b"", 400, "invalid_body"),
         (b'{"model": 7}', 400, "invalid_body"),
+        (b'{"model": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400, "invalid_body"),
         (b'{"model": "lane"', 400, "invalid_body"),
     ],
 )

@@ -135,3 +135,8 @@ def test_a_model_named_twice_is_renamed_twice() -> None:
     body = read_body(b'{"model": "a", "model": "b"}', "application/json")
     assert body.model == "b"
     assert body.naming("c") == b'{"model": "c", "model": "c"}'
+
+
+def test_an_event_nested_beyond_reason_passes_as_one_of_an_unknown_kind() -> None:
+    event = b'data: {"choices": ' + b"[" * 50_000 + b"]" * 50_000 + b"}\n\n"
+    assert facts_of(event).meaning is Meaning.TOKENS
