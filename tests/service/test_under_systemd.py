@@ -18,11 +18,12 @@ import yaml
 from tests.conftest import find_free_port
 from tests.fakes import expected_text, fake_command
 from tests.scenarios.streaming_clients import Answer, read
-from tests.service.container import USER_ID, Container, overlay_of_root, require_container
+from tests.service.container import REPO, USER_ID, Container, overlay_of_root, require_container
 from tests.waiting import wait_until
 
 UNIT = "freshlane.service"
 FRESHLANE = str(Path(sys.executable).with_name("freshlane"))
+SETTLE = str(REPO / "supervisor/shell/settle.py")
 START_S = 60.0
 ODD = "a 'b' \"c\" 50% $HOME \\ é;#"
 
@@ -217,11 +218,32 @@ async def test_a_stop_lets_the_stream_in_flight_end_and_leaves_nobody(installed:
     assert installed.container.pids_of(UNIT) == []
 
 
+async def test_a_daemon_that_does_not_end_in_its_time_is_killed_and_its_workers_get_theirs(machine: Machine) -> None:
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"
+    worker = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); parent = os.getppid()\n"
+        "while os.getppid() == parent: time.sleep(0.05)\n"
+        "time.sleep(1); open('/root/worker-ended', 'w').close()"
+    )
+    both = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {worker!r}]); {deaf}"
+    how = ("KillMode=mixed", "SendSIGKILL=no", "TimeoutStopSec=4", f"ExecStopPost={sys.executable} -I -S {SETTLE}")
+    machine.container.run(
+        "systemd-run", "--unit=deaf", *(f"--property={line}" for line in how), sys.executable, "-c", both
+    )
+    await wait_until(lambda: len(machine.container.pids_of("deaf.service")) == 2, 10.0, "both to run")
+    machine.container.run("systemctl", "stop", "deaf.service", check=False)
+    assert machine.container.pids_of("deaf.service") == []
+    assert (machine.container.root / "root/worker-ended").exists()
+
+
 async def test_a_taken_port_is_said_once_and_not_tried_again(machine: Machine) -> None:
     stranger = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", machine.port)
     async with stranger:
         said = machine.service("install", "--system", "-c", "/etc/freshlane/lanes.yaml", check=False)
+        assert "is taken by" in said
         assert "journalctl" in said
+        errors = machine.container.run("journalctl", "-u", UNIT, "-p", "err", "-t", "freshlane", "-o", "cat").stdout
+        assert "is taken by" in errors
         assert (machine.show("ActiveState"), machine.show("ExecMainStatus")) == ("failed", "69")
         assert machine.show("NRestarts") == "0"
         assert "is taken by" in machine.service("status", "--system", check=False)

@@ -14,16 +14,19 @@ import typer
 from supervisor.cli.exits import NotReachableError, UsageError
 from supervisor.cli.options import ConfigOption
 from supervisor.cli.service.gather import Wanted, gather, unknown_variables
-from supervisor.cli.service.installed import refusal_of
+from supervisor.cli.service.installed import forget_refusal, refusal_of
 from supervisor.cli.service.launchd import Launchd
 from supervisor.cli.service.manager import ServiceManager, read
 from supervisor.cli.service.systemd import Systemd
+from supervisor.cli.service.tools import ServiceManagerError, until
 from supervisor.cli.target import require_config
 from supervisor.cli.terminal import print_bytes, say, warn
 from supervisor.units import ServiceTerms, launchd_plist, systemd_unit
 
 LONGEST_STOP_S = 3600.0
 """To take a service away, whatever lanes.yaml says by now; the manager's own deadline comes first."""
+STARTED_S = 10.0
+"""Where a manager does not wait until the daemon is up."""
 
 
 class Kind(StrEnum):
@@ -85,9 +88,15 @@ def install(
     its = _manager(kind, is_system=is_system)
     if kind is Kind.LAUNCHD:
         _make_log_folder(terms)
-    advice = its.install(_text(kind, terms), terms.timeout_s)
+    forget_refusal(terms.refusal_file)
+    text = _text(kind, terms)
+    try:
+        advice = its.install(text, terms.timeout_s)
+    except ServiceManagerError as error:
+        raise ServiceManagerError("\n".join([*_reason(text), str(error)])) from None
+    until(lambda: its.state().is_running or bool(_reason(text)), STARTED_S)
     say(f"installed {its.path}", its.state().summary)
-    for line in advice:
+    for line in (*_reason(text), *advice):
         warn(line)
 
 
@@ -108,9 +117,8 @@ def status(*, system: ScopeOption = None, manager: KindOption = None) -> None:
     state = its.state()
     content = read(its.path)
     say(f"{its.path}: {state.summary}" if state.is_installed else f"{its.path}: not installed")
-    refusal = refusal_of(content) if content else None
-    if refusal:
-        warn(f"{refusal.time}: would not run (exit code {refusal.exit_code}): {refusal.reason}")
+    for line in _reason(content) if content else ():
+        warn(line)
     if not state.is_running:
         raise NotReachableError("the service does not run; start it: freshlane service install")
 
@@ -128,6 +136,12 @@ def print_text(
     kind = _kind(manager)
     wanted = Wanted(_is_system(system), run_as, tuple(env or ()))
     print_bytes(_text(kind, gather(require_config(config), wanted, is_macos=kind is Kind.LAUNCHD)))
+
+
+def _reason(content: bytes) -> list[str]:
+    """Why the daemon of this unit or plist would not run, if so."""
+    found = refusal_of(content)
+    return [f"{found.time}: would not run (exit code {found.exit_code}): {found.reason}"] if found else []
 
 
 def _kind(given: Kind | None) -> Kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import plistlib
 import re
 from dataclasses import dataclass
@@ -30,6 +31,12 @@ def refusal_of(content: bytes) -> Refusal | None:
         return Refusal(str(document["time"]), int(document["exit_code"]), str(document["reason"])) if document else None
     except (OSError, KeyError, TypeError, ValueError):
         return None
+
+
+def forget_refusal(path: str) -> None:
+    """An earlier one says nothing of a service that is about to be started."""
+    with contextlib.suppress(OSError):
+        Path(path).unlink(missing_ok=True)
 
 
 def _refusal_path(content: bytes) -> str | None:

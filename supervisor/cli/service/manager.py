@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from supervisor.cli.service.tools import ServiceManagerError
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
@@ -46,7 +48,15 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes, mode: int) -> None:
-    """Put it there whole."""
+    """Put it there whole. Raises ServiceManagerError where this user may not."""
+    try:
+        _write(path, content, mode)
+    except PermissionError:
+        remedy = "a system service needs root (sudo freshlane service ...); or use --user"
+        raise ServiceManagerError(f"{path} cannot be written by this user\n{remedy}") from None
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.new")
     unfinished.unlink(missing_ok=True)
