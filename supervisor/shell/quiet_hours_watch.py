@@ -22,18 +22,24 @@ class Windowed(Protocol):
 
     settings: LaneSettings
 
+    @property
+    def is_window_open(self) -> bool:
+        """What it believes."""
+
     def window_changed(self, *, is_open: bool) -> None:
         """The hours began or ended."""
 
 
 async def watch_quiet_hours(lanes: Callable[[], Iterable[Windowed]], clock: Clock) -> None:
-    """Never ends; tells each lane only what is new to it."""
-    told: dict[int, bool] = {}
+    """Never ends."""
     async for _ in every(LOOK_S):
-        moment = datetime.fromtimestamp(clock.wall(), UTC)
-        for lane in lanes():
-            hours = lane.settings.recycle.quiet_hours
-            is_open = hours is None or hours.holds(moment)
-            if told.get(id(lane), True) != is_open:
-                lane.window_changed(is_open=is_open)
-            told[id(lane)] = is_open
+        tell_of_quiet_hours(lanes(), datetime.fromtimestamp(clock.wall(), UTC))
+
+
+def tell_of_quiet_hours(lanes: Iterable[Windowed], moment: datetime) -> None:
+    """Tell each lane that believes something else."""
+    for lane in lanes:
+        hours = lane.settings.recycle.quiet_hours
+        is_open = hours is None or hours.holds(moment)
+        if lane.is_window_open != is_open:
+            lane.window_changed(is_open=is_open)

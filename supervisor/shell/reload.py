@@ -9,7 +9,7 @@ from supervisor.settings import Settings
 
 Change = Literal["kept", "updated", "recycled", "added", "removed"]
 
-NEEDS_RESTART = ("listen", "state_dir")
+NEEDS_RESTART = ("listen", "log", "state_dir")
 """Top-level keys that only a new daemon takes up."""
 
 

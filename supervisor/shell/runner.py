@@ -235,6 +235,11 @@ class Runner:
         self._performer.take(settings)
         self.tell(ev.TermsChanged(self._around.clock.now(), terms, needs_worker))
 
+    @property
+    def is_window_open(self) -> bool:
+        """Whether it believes that the quiet hours allow a recycle."""
+        return self.lane.body.is_window_open
+
     def window_changed(self, *, is_open: bool) -> None:
         """The quiet hours began or ended."""
         self.tell(ev.WindowChanged(self._around.clock.now(), is_open))
