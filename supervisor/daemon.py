@@ -115,7 +115,7 @@ class Daemon:
 
     async def _live(self, under: str | None) -> None:
         settings = self._loaded.settings
-        async with self._surroundings(settings) as around:
+        async with self._surroundings(settings, under) as around:
             fleet = Fleet(self._loaded, self._config_path, around, version=metadata.version("freshlane"))
             fleet.while_reloading = self._notifier.reloading
             self._mind_signals(fleet)
@@ -130,7 +130,7 @@ class Daemon:
             await fleet.close()
 
     @asynccontextmanager
-    async def _surroundings(self, settings: Settings) -> AsyncIterator[Surroundings]:
+    async def _surroundings(self, settings: Settings, under: str | None) -> AsyncIterator[Surroundings]:
         """What all lanes share, opened in order and closed in the opposite one."""
         settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         clock = Clock()
@@ -165,6 +165,7 @@ class Daemon:
                 EventBus(),
                 Slots(settings.fleet.max_starting),
                 Slots(settings.fleet.max_recycling),
+                under,
             )
 
     async def _go_down(self, fleet: Fleet) -> None:

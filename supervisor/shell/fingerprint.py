@@ -20,9 +20,13 @@ LARGEST_READ_BYTES = 1_000_000
 """Watched files are settings; of a larger file only size and time are taken."""
 
 
-def fingerprint(lane: LaneSettings) -> str:
-    """Sixteen hex digits. Reads small files and asks the operating system: call it off the loop."""
-    document = json.dumps([lane.fingerprint_parts(), _program(lane), _files(lane), _machine()], default=str)
+def fingerprint(lane: LaneSettings, under: str | None = None) -> str:
+    """Sixteen hex digits. Reads small files and asks the operating system: call it off the loop.
+
+    ``under``: what started the daemon. A service may be given less of CPU and I/O than a terminal.
+    """
+    parts = [lane.fingerprint_parts(), _program(lane), _files(lane), _machine(), under]
+    document = json.dumps(parts, default=str)
     return hashlib.sha256(document.encode()).hexdigest()[:16]
 
 

@@ -197,7 +197,7 @@ class Runner:
 
     async def _look_at_fingerprint(self) -> None:
         """A baseline belongs to a fingerprint: with another one, what was learned does not hold."""
-        now = await asyncio.to_thread(fingerprint, self.settings)
+        now = await asyncio.to_thread(fingerprint, self.settings, self._around.under)
         if now == self._fingerprint:
             return
         self._fingerprint = now

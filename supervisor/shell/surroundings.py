@@ -31,3 +31,5 @@ class Surroundings:
     events: EventBus
     starts: Slots
     recycles: Slots
+    under: str | None = None
+    """What started the daemon; None: a person, from a terminal."""
