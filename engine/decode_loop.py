@@ -1,4 +1,4 @@
-"""What the decode thread does: load the model, then take orders, decode one request after the other, and idle usefully.
+"""What the decode thread does: load the model, then take orders, decode what is asked for, and idle usefully.
 
 Everything in DecodeLoop runs on that thread. Other threads put into `orders` and read the plain attributes.
 """
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import DecodeError, EngineError, EngineStoppedError
 from engine.generation import Generation
+from engine.job import Job
 from engine.request import EngineSettings, ModelInfo
 
 if TYPE_CHECKING:
+    from engine.batch import Batch
     from engine.scheduler import Scheduler
 
 log = logging.getLogger("engine")
@@ -50,15 +52,16 @@ class Tell:
 
 
 class DecodeLoop:
-    """Serves first come first served. `since` and `last_step_at` are moments of time.monotonic."""
+    """One request is decoded alone, with drafts; several together. `since` and `last_step_at` are of time.monotonic."""
 
     def __init__(self, settings: EngineSettings, tell: Tell) -> None:
         self._settings = settings
         self._tell = tell
-        self._waiting: deque[Generation] = deque()
+        self._waiting: deque[Job] = deque()
         self.orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
         self.scheduler: Scheduler | None = None
-        self.serving: Generation | None = None
+        self.serving = 0
+        """How many requests are being decoded."""
         self.is_stopping = False
         self.since = self.last_step_at = time.monotonic()
 
@@ -69,17 +72,17 @@ class DecodeLoop:
 
         scheduler = self.scheduler = Scheduler.load(self._settings, self._loading)
         self._tell.loaded(scheduler.info)
-        while (generation := self._next(scheduler)) is not None:
-            if generation.is_cancelled:
-                generation.end(generation.usage)
-                self._tell.finished(generation)
-            else:
-                self._serve(scheduler, generation)
+        while not self.is_stopping:
+            self._take_orders(scheduler, block=not self._waiting and not scheduler.work_idly())
+            if len(self._waiting) > 1 and scheduler.can_batch:
+                self._serve_together(scheduler, scheduler.batch())
+            elif self._waiting:
+                self._serve_alone(scheduler, self._waiting.popleft())
 
     def left_over(self) -> Iterator[Order]:
         """What nobody will serve; for when the thread has ended."""
         while self._waiting:
-            yield self._waiting.popleft()
+            yield self._waiting.popleft().generation
         while not self.orders.empty():
             yield self.orders.get_nowait()
 
@@ -87,13 +90,7 @@ class DecodeLoop:
         self.last_step_at = time.monotonic()
         self._tell.loading(doing, fraction)
 
-    def _next(self, scheduler: Scheduler) -> Generation | None:
-        """The next request; meanwhile errands, and what is worth doing while nobody waits."""
-        while not self.is_stopping:
-            self._take_orders(scheduler, block=not self._waiting and not scheduler.work_idly())
-            if self._waiting:
-                return self._waiting.popleft()
-        return None
+    # ---- orders ----
 
     def _take_orders(self, scheduler: Scheduler, *, block: bool) -> None:
         try:
@@ -102,7 +99,7 @@ class DecodeLoop:
                 block = False
                 match order:
                     case Generation():
-                        self._waiting.append(order)
+                        self._waiting.append(Job(order))
                     case Errand():
                         self._run_errand(scheduler, order)
                     case Stop():
@@ -122,38 +119,109 @@ class DecodeLoop:
             error = EngineError(f"this did not work: {raised!r}")
         self._tell.settled(errand, result, error)
 
-    def _serve(self, scheduler: Scheduler, generation: Generation) -> None:
-        self.since = self.last_step_at = time.monotonic()
-        self.serving = generation
+    # ---- alone ----
+
+    def _serve_alone(self, scheduler: Scheduler, job: Job) -> None:
+        self._begin(1)
         error: EngineError | None = None
         try:
-            error = self._decode(scheduler, generation)
+            if not job.generation.is_cancelled:
+                error = self._decode_alone(scheduler, job)
         except EngineError as raised:
             error = raised
-        except (RuntimeError, ValueError, MemoryError) as raised:  # what MLX raises
-            error = DecodeError(f"decoding failed: {raised}")
-        except Exception as raised:
-            log.exception("request %s met a fault", generation.request.id)
-            error = DecodeError(f"decoding failed: {raised!r}")
+        except Exception as raised:  # noqa: BLE001 - the fault of one request must not end the thread
+            error = _decode_error(raised)
         finally:
-            self.serving = None
-            self.since = time.monotonic()
-            generation.end(scheduler.usage, error)
-            self._tell.finished(generation)
+            self._begin(0)
+        if error is None and job in self._waiting:
+            return  # it goes on in company
+        self._end(job, error)
 
-    def _decode(self, scheduler: Scheduler, generation: Generation) -> EngineError | None:
-        """Decode to the end, or until it is cancelled or cut off, which is the error that comes back."""
-        steps = scheduler.decode(generation.request)
+    def _decode_alone(self, scheduler: Scheduler, job: Job) -> EngineError | None:
+        """Decode until it ends, is cancelled, gets company (it then waits in front), or is cut off: then an error."""
+        steps = scheduler.decode(job.request, is_begun=job.is_begun)
         try:
             for batch in steps:
                 self.last_step_at = time.monotonic()
-                if batch.tokens:
-                    generation.deliver(batch, scheduler.usage)
+                job.deliver(batch, scheduler.usage)
+                if batch.finish:
+                    continue  # what is done is kept before anything else is looked at
                 self._take_orders(scheduler, block=False)
-                if generation.is_cancelled:
+                if job.generation.is_cancelled:
                     return None
-                if self.is_stopping and batch.finish is None:
+                if self.is_stopping:
                     return EngineStoppedError()
+                if self._waiting and scheduler.can_batch:
+                    job.put_down()
+                    self._waiting.appendleft(job)
+                    return None
         finally:
             steps.close()
         return None
+
+    # ---- together ----
+
+    def _serve_together(self, scheduler: Scheduler, batch: Batch) -> None:
+        """Decode all that wait, and those that come meanwhile, until one is left, or none."""
+        try:
+            while not self.is_stopping:
+                self._admit(batch)
+                if not len(batch) or self._is_one_left(batch):
+                    return
+                self._begin(len(batch))
+                for job, step, usage in list(batch.step()):
+                    job.deliver(step, usage)
+                    if step.finish:
+                        self._end(job, None)
+                self.last_step_at = time.monotonic()
+                self._take_orders(scheduler, block=False)
+            self._drop(batch, EngineStoppedError())
+        except Exception as raised:  # noqa: BLE001 - nor may that of a batch
+            self._drop(batch, _decode_error(raised))
+        finally:
+            self._begin(0)
+
+    def _admit(self, batch: Batch) -> None:
+        for job in batch.jobs:
+            if job.generation.is_cancelled:
+                batch.leave(job)
+                self._end(job, None)
+        while self._waiting and len(batch) < batch.most_rows:
+            job = self._waiting.popleft()
+            if job.generation.is_cancelled:
+                self._end(job, None)
+            else:
+                batch.join(job)
+
+    def _is_one_left(self, batch: Batch) -> bool:
+        """Whether only one is left, who then waits to be decoded alone."""
+        if len(batch) != 1 or not batch.is_settled:
+            return False
+        [job] = batch.jobs
+        batch.leave(job)
+        job.put_down()
+        self._waiting.appendleft(job)
+        return True
+
+    def _drop(self, batch: Batch, error: EngineError) -> None:
+        jobs = batch.jobs
+        batch.abandon()
+        for job in jobs:
+            self._end(job, error)
+
+    # ---- any ----
+
+    def _begin(self, serving: int) -> None:
+        if bool(serving) != bool(self.serving):
+            self.since = self.last_step_at = time.monotonic()
+        self.serving = serving
+
+    def _end(self, job: Job, error: EngineError | None) -> None:
+        job.generation.end(job.usage, error)
+        self._tell.finished(job.generation)
+
+
+def _decode_error(raised: Exception) -> DecodeError:
+    if not isinstance(raised, RuntimeError | ValueError | MemoryError):  # what MLX raises needs no traceback
+        log.error("decoding met a fault", exc_info=raised)
+    return DecodeError(f"decoding failed: {raised!r}")

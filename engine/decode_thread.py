@@ -42,7 +42,7 @@ log = logging.getLogger("engine")
 
 
 class DecodeThread:
-    """Loads one model and decodes requests one at a time, first come first served.
+    """Loads one model and decodes requests: one alone, with drafts, and several together in a batch.
 
     Everything public is for the event loop on which `start` was called. Requests wait their turn inside; the caller
     bounds how many. `on_load` is told, on the loop, what loading does and how far it is (0 to 1).

@@ -39,20 +39,36 @@ class Chooser:
         drafted, ending with the input of the last row; as many as `looks_back` for row 0. Returns [n].
         """
         rows = logits.shape[0]
-        if self._processors:
+        if self.has_penalties:
             logits = mx.concatenate(
-                [self._process(logits[row : row + 1], before[: before.size - rows + 1 + row]) for row in range(rows)]
+                [self.penalised(logits[row : row + 1], before[: before.size - rows + 1 + row]) for row in range(rows)]
             )
-        if self._sampling.temperature == 0:
-            return mx.argmax(logits, axis=-1)
-        scaled = self._filter(logits) * (1 / self._sampling.temperature)
-        noise = [mx.random.gumbel(logits.shape[1:], key=self._key(position + row)) for row in range(rows)]
-        return mx.argmax(scaled + mx.stack(noise), axis=-1)
+        return self.picked(logits, position)
 
-    def _process(self, row: mx.array, before: mx.array) -> mx.array:
+    @property
+    def has_penalties(self) -> bool:
+        """Whether logits are changed before a token is picked."""
+        return bool(self._processors)
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the likeliest token is picked, whatever the seed and the position."""
+        return self._sampling.temperature == 0
+
+    def penalised(self, row: mx.array, before: mx.array) -> mx.array:
+        """The logits [1, vocabulary] of one row with penalties and biases; `before` [m] ends with the row's input."""
         for processor in self._processors:
             row = processor(before, row)
         return row
+
+    def picked(self, logits: mx.array, position: int) -> mx.array:
+        """One token a row, of logits or log-probabilities [n, vocabulary] whose first row is for `position`."""
+        if self.is_greedy:
+            return mx.argmax(logits, axis=-1)
+        scaled = self._filter(logits) * (1 / self._sampling.temperature)
+        rows = range(logits.shape[0])
+        noise = [mx.random.gumbel(logits.shape[1:], key=self._key(position + row)) for row in rows]
+        return mx.argmax(scaled + mx.stack(noise), axis=-1)
 
     def _filter(self, logits: mx.array) -> mx.array:
         sampling = self._sampling

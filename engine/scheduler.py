@@ -1,4 +1,4 @@
-"""One model and what it needs to serve requests one after the other; MLX, on the decode thread."""
+"""One model and what it needs to serve requests, alone or together; MLX, on the decode thread."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 
 import mlx.core as mx
 import psutil
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 from engine import blas, model, prefix_store
 from engine.acceptance import Acceptance
+from engine.batch import Batch
 from engine.calibrate import calibrate
 from engine.controller import Controller
 from engine.costs import Costs
@@ -34,7 +35,7 @@ PUBLISH_EVERY_S = 0.5
 
 
 class Scheduler:
-    """Serves one request at a time. `phase`, `tally`, `usage` and `stats` may be read from any thread."""
+    """Serves one request, or several in a batch. `phase`, `tally`, `usage` and `stats` may be read from any thread."""
 
     def __init__(self, loaded: model.LoadedModel, settings: EngineSettings) -> None:
         self.info: ModelInfo = loaded.info
@@ -49,6 +50,8 @@ class Scheduler:
         widest = max(0, settings.max_draft)
         self.controller = Controller(Costs(), Acceptance(widest), widest=widest)
         self._drafter, self._why_off = self._pick_drafter(settings)
+        self._can_batch = all(type(layer) is KVCache for layer in make_prompt_cache(self._model))
+        self._batch: Batch | None = None
         self._idle_work: Iterator[None] = iter(())
         if not self._why_off:
             self._idle_work = calibrate(self._model, self.controller.costs, widest)
@@ -60,15 +63,30 @@ class Scheduler:
         """Load the model on the calling thread, which must be the one that decodes."""
         return cls(model.load(settings.model, tell, settings.max_context), settings)
 
-    def decode(self, request: GenerationRequest) -> Generator[TokenBatch]:
-        """Serve one request: empty batches while its prompt is fed, then its tokens. Close it to cancel."""
+    @property
+    def can_batch(self) -> bool:
+        """Whether this model's requests can be decoded together: their caches are padded, merged and cut."""
+        return self._can_batch
+
+    def batch(self) -> Batch:
+        """The one batch, made when it is first needed."""
+        if self._batch is None:
+            self._batch = Batch(self._model, self._prefixes, self._prefill, self.tally, self.info.context_length)
+        return self._batch
+
+    def decode(self, request: GenerationRequest, *, is_begun: bool = False) -> Generator[TokenBatch]:
+        """Serve one request: empty batches while its prompt is fed, then its tokens. Close it to stop.
+
+        `is_begun`: it is the rest of one that was counted before.
+        """
         tokens = list(request.prompt)
         cache, cached = self._prefixes.take(tokens)
         sequence = Sequence(
             self._model, cache or make_prompt_cache(self._model), Chooser(request.sampling), tokens, cached
         )
         self.usage = Usage(prompt_tokens=len(tokens), cached_tokens=cached)
-        self.tally.count_request(len(tokens), cached)
+        if not is_begun:
+            self.tally.count_request(len(tokens), cached)
         try:
             self.phase = "prefill"
             for fed, seconds in self._prefill.feed(sequence):

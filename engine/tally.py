@@ -42,6 +42,13 @@ class Tally:
             window = self._windows.setdefault(bucket_of(context), deque(maxlen=WINDOW_STEPS))
             window.append((tokens, seconds))
 
+    def count_batch(self, rows: int, seconds: float) -> None:
+        """One step of several sequences together; it is no measure of one sequence's speed."""
+        with self._lock:
+            self.generated_tokens += rows
+            self._counts.update(steps=rows, batch_steps=1, batch_tokens=rows)
+            self._seconds["batch"] += seconds
+
     def count_cycle(self, drafted: int, accepted: int) -> None:
         with self._lock:
             self._counts.update(cycles=1, drafted=drafted, accepted=accepted)
@@ -83,6 +90,11 @@ class Tally:
                         round(self._accepted[position] / reached, 4)
                         for position, reached in sorted(self._reached.items())
                     ],
+                },
+                "batch": {
+                    "steps": counts["batch_steps"],
+                    "tokens": counts["batch_tokens"],
+                    "seconds": round(self._seconds["batch"], 4),
                 },
                 "tokens_per_step": round(self.generated_tokens / steps, 3) if steps else None,
             }

@@ -1,0 +1,184 @@
+"""Several requests decoded together: one step of the model gives a token to each.
+
+mlx-lm's BatchGenerator does the steps. A row joins with a prompt that was fed before, one chunk between two steps, so
+that a long prompt never stops the others for longer; it leaves without the others noticing. There is no drafting here:
+a batch already uses the width of the device that a draft would.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import deque
+from collections.abc import Iterator
+
+import mlx.core as mx
+from mlx.nn.layers.base import Module
+from mlx_lm.generate import BatchGenerator
+from mlx_lm.models.cache import make_prompt_cache
+
+from engine.job import Job, finish_of
+from engine.plain import Sequence
+from engine.prefill import Prefill
+from engine.prefix_cache import PrefixCache
+from engine.request import TokenBatch, Usage
+from engine.sampling import Chooser
+from engine.tally import Tally
+
+MOST_ROWS = 16
+"""Beyond these, requests wait: the KV caches of all rows are padded to the longest."""
+
+
+class Row:
+    """One job in the batch."""
+
+    def __init__(self, job: Job, sequence: Sequence, room: int, feed: Iterator[tuple[int, float]]) -> None:
+        self.job = job
+        self.sequence = sequence
+        self.room = room
+        self.feed = feed
+        self.usage = Usage(prompt_tokens=len(sequence.tokens), cached_tokens=sequence.fed)
+        self._position = len(sequence.tokens)
+        self._before = sequence.recent([])
+
+    def penalise(self, context: mx.array, logits: mx.array) -> mx.array:
+        """The row's logits [1, vocabulary] after its penalties; `context` ends with the token they follow."""
+        self._before = context
+        return self.sequence.chooser.penalised(logits, context)
+
+    def pick(self, logprobs: mx.array) -> mx.array:
+        """The row's next token [1], by its own seed and position."""
+        self._position += 1
+        return self.sequence.chooser.picked(logprobs, self._position - 1)
+
+    def add(self, **amounts: float) -> None:
+        """Count costs of this stretch."""
+        totals = {name: getattr(self.usage, name) + amount for name, amount in amounts.items()}
+        self.usage = dataclasses.replace(self.usage, **totals)
+
+
+class Batch:
+    """Rows that decode, and rows whose prompts are still being fed, in the order in which they came."""
+
+    def __init__(
+        self, model: Module, prefixes: PrefixCache, prefill: Prefill, tally: Tally, context_length: int
+    ) -> None:
+        self._model = model
+        self._prefixes = prefixes
+        self._prefill = prefill
+        self._tally = tally
+        self._context_length = context_length
+        self._generator = self._new_generator()
+        self._rows: dict[int, Row] = {}
+        self._joining: deque[Row] = deque()
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._joining)
+
+    @property
+    def most_rows(self) -> int:
+        """How many it takes at once."""
+        return MOST_ROWS
+
+    @property
+    def jobs(self) -> list[Job]:
+        """All that are in it."""
+        return [row.job for row in (*self._rows.values(), *self._joining)]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no prompt is being fed."""
+        return not self._joining
+
+    def join(self, job: Job) -> None:
+        """Take a job in; its prompt is fed in the steps that follow."""
+        tokens = list(job.request.prompt)
+        cache, cached = self._prefixes.take(tokens)
+        sequence = Sequence(
+            self._model, cache or make_prompt_cache(self._model), Chooser(job.request.sampling), tokens, cached
+        )
+        room = min(job.request.max_tokens, self._context_length - len(tokens))
+        if not job.is_begun:
+            self._tally.count_request(len(tokens), cached)
+        self._joining.append(Row(job, sequence, room, self._prefill.feed(sequence)))
+
+    def step(self) -> Iterator[tuple[Job, TokenBatch, Usage]]:
+        """Feed one chunk of a prompt, then decode one token of each row; a row that ends has left when this says so."""
+        if self._joining:
+            yield self._feed(self._joining[0])
+        if not self._rows:
+            return
+        began = time.monotonic()
+        _, responses = self._generator.next()  # type: ignore[no-untyped-call]
+        seconds = time.monotonic() - began
+        self._tally.count_batch(len(responses), seconds)
+        for response in responses:
+            row = self._rows[response.uid]
+            row.room -= 1
+            row.add(completion_tokens=1, decode_s=seconds)
+            row.sequence.tokens.append(response.token)
+            finish = finish_of(response.token, row.room, row.job.request.stop_tokens)
+            if finish:
+                self._remove(response.uid)
+            yield row.job, TokenBatch((response.token,), finish), row.usage
+
+    def leave(self, job: Job) -> None:
+        """Take a job out; its KV cache stays with the prefixes."""
+        for uid, row in self._rows.items():
+            if row.job is job:
+                self._remove(uid)
+                return
+        for row in self._joining:
+            if row.job is job:
+                self._joining.remove(row)
+                self._prefixes.keep(row.sequence.tokens, row.sequence.fed, row.sequence.cache)
+                return
+
+    def abandon(self) -> None:
+        """After a fault nobody knows what the caches hold: drop all rows."""
+        self._rows.clear()
+        self._joining.clear()
+        self._generator = self._new_generator()
+
+    def _feed(self, row: Row) -> tuple[Job, TokenBatch, Usage]:
+        fed = next(row.feed, None)
+        if fed is None:
+            self._joining.popleft()
+            self._insert(row)
+        else:
+            tokens, seconds = fed
+            self._tally.count_prefill(tokens, seconds)
+            row.add(prefill_s=seconds)
+        return row.job, TokenBatch(()), row.usage
+
+    def _insert(self, row: Row) -> None:
+        sequence, chooser = row.sequence, row.sequence.chooser
+        [uid] = self._generator.insert(
+            [[sequence.tokens[-1]]],
+            max_tokens=[self._context_length],
+            caches=[sequence.cache],
+            all_tokens=[sequence.tokens[:-1]],
+            samplers=[greedy if chooser.is_greedy else row.pick],
+            logits_processors=[[row.penalise] if chooser.has_penalties else []],
+        )
+        self._rows[uid] = row
+
+    def _remove(self, uid: int) -> None:
+        del self._rows[uid]
+        kept = self._generator.remove([uid], return_prompt_caches=True)  # type: ignore[no-untyped-call]
+        cache, tokens = kept[uid]
+        self._prefixes.keep(tokens, len(tokens), cache)
+
+    def _new_generator(self) -> BatchGenerator:
+        return BatchGenerator(
+            self._model,
+            sampler=greedy,
+            completion_batch_size=MOST_ROWS,
+            prefill_batch_size=MOST_ROWS,
+            stream=mx.default_stream(mx.default_device()),
+        )
+
+
+def greedy(logprobs: mx.array) -> mx.array:
+    """The likeliest token of each row [n, vocabulary]; one function, so that one call serves all greedy rows."""
+    return mx.argmax(logprobs, axis=-1)
