@@ -201,7 +201,7 @@ async def test_caffeinate_runs_exactly_while_it_is_needed_and_is_tied_to_this_pr
     assert not awake.is_kept
     await awake.keep(True)
     await awake.keep(True)
-    await wait_until(calls.exists, 10.0, "caffeinate to run")
+    await wait_until(lambda: calls.read_text().endswith("\n"), 10.0, "caffeinate to run")
     assert awake.is_kept
     await awake.keep(False)
     assert not awake.is_kept
