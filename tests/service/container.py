@@ -43,7 +43,9 @@ class Container:
         await wait_until(self._is_up, BOOT_S, f"systemd to boot; see {self.log}")
 
     def _start(self) -> None:
-        boot = ["systemd-nspawn", "--quiet", "-D", str(self.root), "--boot", "--register=no", "--keep-unit"]
+        boot = ["systemd-nspawn", "--quiet", "-D", str(self.root), "--boot", "--register=no"]
+        if not Path("/run/systemd/system").is_dir():
+            boot.append("--keep-unit")  # nobody here who could give it a scope of its own
         with self.log.open("wb") as log:
             self._nspawn = subprocess.Popen(
                 [*boot, *_binds(), "--", "--unit=basic.target"],

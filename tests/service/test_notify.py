@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
+import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -45,15 +46,21 @@ class Manager:
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
-    listening = Manager(str(tmp_path / "notify"))
+def address() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a socket's path must be short
+        yield f"{folder}/notify"
+
+
+@pytest.fixture
+def manager(address: str) -> Iterator[Manager]:
+    listening = Manager(address)
     yield listening
     listening.socket.close()
 
 
 @pytest.fixture
-def notifier(manager: Manager, tmp_path: Path) -> Iterator[Notifier]:
-    telling = Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "10000000"})
+def notifier(manager: Manager, address: str) -> Iterator[Notifier]:
+    telling = Notifier({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "10000000"})
     yield telling
     telling.close()
 
@@ -127,12 +134,13 @@ async def test_a_reload_is_framed_and_stopping_asks_for_time(notifier: Notifier,
     assert manager.heard() == ["STOPPING=1", "EXTEND_TIMEOUT_USEC=20000000"]
 
 
-async def test_a_manager_that_does_not_listen_is_no_trouble(tmp_path: Path) -> None:
-    telling = Notifier({"NOTIFY_SOCKET": str(tmp_path / "nobody")})
+async def test_a_manager_that_does_not_listen_is_no_trouble(address: str) -> None:
+    telling = Notifier({"NOTIFY_SOCKET": address})
     telling.ready(Health())
     telling.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has abstract sockets")
 async def test_an_abstract_socket_is_reached() -> None:
     name = f"freshlane-test-{os.getpid()}"
     manager = Manager("\0" + name)
