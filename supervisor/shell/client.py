@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -48,24 +50,32 @@ class Client:
     async def write(self, content: bytes) -> None:
         """Send bytes; waits while the client does not read. Raises ConnectionError if it has left."""
         if self._stream:
-            self._ticket.writing_since = time.monotonic()
-            await self._stream.write(content)
-            self._ticket.writing_since = None
+            with self._writing():
+                await self._stream.write(content)
 
     async def end(self) -> web.StreamResponse:
         """The answer is complete."""
         stream = self._begun()
-        await stream.write_eof()
+        with self._writing():
+            await stream.write_eof()
         return stream
 
     async def answer(
         self, status: int, reason: str | None, headers: CIMultiDict[str], body: bytes
     ) -> web.StreamResponse:
         """Send a whole answer."""
-        response = web.Response(status=status, reason=reason, headers=headers, body=body)
-        await response.prepare(self._request)
-        await response.write_eof()
+        response = self._stream = web.Response(status=status, reason=reason, headers=headers, body=body)
+        with self._writing():
+            await response.prepare(self._request)
+            await response.write_eof()
         return response
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Meanwhile the client may turn out to have stopped reading; what ends the block for that still sees it."""
+        self._ticket.writing_since = time.monotonic()
+        yield
+        self._ticket.writing_since = None
 
     async def refuse(self, refusal: RefusedError) -> web.StreamResponse:
         """Send an error of our own: as the answer, or as the last event of one that has begun."""

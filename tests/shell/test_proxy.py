@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from pathlib import Path
@@ -378,6 +379,41 @@ async def test_a_client_that_stops_reading_is_stalled_and_can_be_cut(
         await stage.quiet()
         assert stage.gate.totals.cut == 1
         writer.close()
+
+
+async def test_a_whole_answer_to_a_client_that_does_not_read_is_stalled_too_and_cut_without_another_answer_in_it(
+    free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.shell.ticket.STALLED_AFTER_S", 0.2)
+
+    async def long_answer(_request: web.Request) -> web.Response:
+        return web.json_response({"text": "x" * 7_000_000})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", long_answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", free_port).start()
+    try:
+        async with front() as stage:
+            stage.open_to(f"http://127.0.0.1:{free_port}")
+            reader, writer = await asyncio.open_connection("127.0.0.1", stage.port, limit=1024)
+            send_raw(writer, chat(stream=False))
+            ticket = await wait_until(lambda: next(iter(stage.gate._inflight), None))
+            await wait_until(lambda: ticket.is_stalled, 20.0, "a stalled client")
+            stage.gate.cut(1, "the drain's time is over", only_stalled=True)
+            await stage.quiet()
+            assert stage.gate.totals.cut == 1
+            received = b""
+            with contextlib.suppress(ConnectionError):
+                while piece := await asyncio.wait_for(reader.read(65536), 10):
+                    received += piece
+            assert received.count(b"HTTP/1.1") == 1
+            assert b"stream_cut" not in received
+            assert len(received) < 7_000_000
+            writer.close()
+    finally:
+        await runner.cleanup()
 
 
 async def test_encoded_answers_pass_as_they_are(free_port: int) -> None:
