@@ -129,10 +129,11 @@ class Container:
 
 
 def _binds() -> list[str]:
-    """What lies on another file system than / is not in an overlay of /."""
+    """What an overlay of / does not show: other file systems, and what lies where the container mounts its own."""
     root = Path("/").stat().st_dev
     needed = {REPO, Path(sys.prefix), Path(sys.base_prefix)}
-    return [f"--bind-ro={path}" for path in sorted(needed) if path.stat().st_dev != root]
+    hidden = [path for path in needed if path.stat().st_dev != root or path.parts[1] in ("tmp", "run")]
+    return [f"--bind-ro={path}" for path in sorted(hidden)]
 
 
 def _ask(*command: str) -> None:
