@@ -96,7 +96,7 @@ class StopFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """Bytes available on the host around the change; ``before`` is what the old worker's tree held."""
+    """Bytes available on the host: before the stop, after the old worker's exit, and once the new one was ready."""
 
     before: int | None = None
     after_exit: int | None = None

@@ -92,6 +92,11 @@ class Gate:
         return len(self._waiting)
 
     @property
+    def waits_for(self) -> str:
+        """What those who wait wait for, in words."""
+        return "all its slots are taken" if self.mode is Mode.OPEN else self.reason
+
+    @property
     def totals(self) -> Totals:
         """Since the daemon began."""
         return self._counts.totals
@@ -306,9 +311,7 @@ class Gate:
         self._waiting.refuse(ticket, refusal)
 
     def _end_hold(self, ticket: Ticket) -> None:
-        reason = self.reason
-        if self.mode is Mode.OPEN:
-            reason = "all its slots are taken" if ticket.was_reached else "it takes no connections"
+        reason = self.waits_for if ticket.was_reached or self.mode is not Mode.OPEN else "it takes no connections"
         self._drop(ticket, refusals.hold_timed_out(self.terms.hold_timeout_s, reason, RETRY_AFTER_S))
         self._settle()
 

@@ -110,7 +110,7 @@ class _Forwarding:
     async def _take_turn(self) -> None:
         """Wait until the gate lets it go. Raises RefusedError."""
         while not await self._ticket.admitted(self._silence_s):
-            await self._client.comment(f"waits: {self._gate.reason}")
+            await self._client.comment(f"waits: {self._gate.waits_for}")
 
     @property
     def _silence_s(self) -> float | None:

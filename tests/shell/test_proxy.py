@@ -416,6 +416,17 @@ async def test_a_whole_answer_to_a_client_that_does_not_read_is_stalled_too_and_
         await runner.cleanup()
 
 
+async def test_a_stream_that_waits_at_an_open_gate_is_told_that_the_slots_are_taken(
+    fake_worker: FakeWorkerFactory,
+) -> None:
+    worker = await fake_worker(tok_s=50)
+    async with front(comments_after_s=0.02, max_inflight=1) as stage:
+        stage.open_to(worker.url)
+        async with stage.post(json=chat("first", 500)) as first, stage.post(json=chat("second")) as second:
+            assert await second.content.readuntil(b"\n\n") == b": freshlane waits: all its slots are taken\n\n"
+            assert first.status == 200
+
+
 async def test_encoded_answers_pass_as_they_are(free_port: int) -> None:
     content = b"\x1f\x8bnot really gzip"
 
