@@ -24,8 +24,6 @@ STATES = tuple(state.value for state in LaneState)
 STATUSES = tuple(status.value for status in Status)
 
 GAUGES: tuple[tuple[str, str, tuple[str | int, ...]], ...] = (
-    ("decode_tokens_per_second", "Decode rate of the last canary run.", ("last_probe", "decode_tok_s")),
-    ("baseline_tokens_per_second", "Decode rate of fresh workers of this lane.", ("baseline", "decode_tok_s")),
     ("decode_ratio", "Worker over baseline: 0.31 is a worker at 31 % of a fresh one.", ("verdict", "ratio")),
     ("decode_ratio_low", "Lower end of the interval of decode_ratio.", ("verdict", "interval", 0)),
     ("decode_ratio_high", "Upper end of the interval of decode_ratio.", ("verdict", "interval", 1)),
@@ -36,6 +34,12 @@ GAUGES: tuple[tuple[str, str, tuple[str | int, ...]], ...] = (
     ("worker_uptime_seconds", "Age of the active worker.", ("worker", "uptime_s")),
 )
 """What a lane's gauges are called, mean, and are read from."""
+
+RATES: tuple[tuple[str, str, str], ...] = (
+    ("decode_tokens_per_second", "Decode rate of the worker's last canary runs, by prompt size.", "verdict"),
+    ("baseline_tokens_per_second", "Decode rate of fresh workers of this lane, by prompt size.", "baseline"),
+)
+"""Rates of different prompt sizes must not be compared, so each has its size for a label."""
 
 COUNTERS: tuple[tuple[str, str, str], ...] = (
     ("requests", "Requests sent to a worker, each once.", "requests"),
@@ -75,6 +79,8 @@ class _FleetCollector(Collector):
         yield from _daemon(fleet)
         yield _one_of("state", "Whether the lane is in this state: 1 for one of them, 0 for the others.", STATES, lanes)
         yield _one_of("verdict", "What the judge says of the worker: 1 for one, 0 for the others.", STATUSES, lanes)
+        for name, meaning, part in RATES:
+            yield _rates(name, meaning, part, lanes)
         for name, meaning, path in GAUGES:
             yield _gauges(name, meaning, ((lane["name"], _at(lane, *path)) for lane in lanes))
         for name, meaning, key in COUNTERS:
@@ -115,6 +121,15 @@ def _gauges(name: str, meaning: str, values: Iterable[tuple[str, Value]]) -> Met
     for lane, value in values:
         if value is not None:
             family.add_metric([lane], value)
+    return family
+
+
+def _rates(name: str, meaning: str, part: str, lanes: Iterable[Snapshot]) -> Metric:
+    family = GaugeMetricFamily(f"freshlane_lane_{name}", meaning, labels=["lane", "prompt_tokens"])
+    for lane in lanes:
+        for size, rate in ((lane.get(part) or {}).get("by_prompt_tokens") or {}).items():
+            if rate is not None:
+                family.add_metric([lane["name"], str(size)], rate)
     return family
 
 

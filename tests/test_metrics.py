@@ -24,9 +24,9 @@ LANE: dict[str, Any] = {
     "worker": {"generation": 3, "memory_bytes": 24_000_000_000, "uptime_s": 3600.5},
     "inflight": 2,
     "queued": 0,
-    "baseline": {"decode_tok_s": 66.5},
+    "baseline": {"decode_tok_s": 66.5, "by_prompt_tokens": {"256": 66.5, "3072": 60.0}},
     "last_probe": {"decode_tok_s": 20.5, "void": None},
-    "verdict": {"status": "degraded", "ratio": 0.31, "interval": [0.29, 0.33]},
+    "verdict": {"status": "degraded", "ratio": 0.31, "interval": [0.29, 0.33], "by_prompt_tokens": {"256": 20.5}},
     "totals": {
         "requests": 100,
         "failed": 1,
@@ -76,8 +76,9 @@ def read(fleet: dict[str, Any]) -> dict[tuple[str, ...], float]:
 def test_every_number_of_a_lane_is_on_the_page() -> None:
     page = read(fleet_of(LANE))
     expected = {
-        ("freshlane_lane_decode_tokens_per_second", "qwen"): 20.5,
-        ("freshlane_lane_baseline_tokens_per_second", "qwen"): 66.5,
+        ("freshlane_lane_decode_tokens_per_second", "qwen", "256"): 20.5,
+        ("freshlane_lane_baseline_tokens_per_second", "qwen", "256"): 66.5,
+        ("freshlane_lane_baseline_tokens_per_second", "qwen", "3072"): 60.0,
         ("freshlane_lane_decode_ratio", "qwen"): 0.31,
         ("freshlane_lane_decode_ratio_low", "qwen"): 0.29,
         ("freshlane_lane_decode_ratio_high", "qwen"): 0.33,

@@ -35,7 +35,7 @@ TAIL = """
 BUILT_IN = LaneIdea(
     "smollm2",
     (("model", "smollm2-135m"),),
-    "a small real model on freshlane's own engine, to see it run: nothing to download",
+    "a small real model on freshlane's own engine, to see it run; the first start fetches it (about 100 MB)",
 )
 PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9./_:-]*[A-Za-z0-9]")
 """What YAML takes for nothing but text (a word such as `yes` is quoted by its shape below)."""

@@ -86,13 +86,8 @@ def _verdict(lane: Lane) -> Text:
         return Text()
     text = painted(status_of(lane), STYLE_OF_VERDICT.get(status_of(lane), "quiet"))
     text.append(f": {verdict.get('reason')}" if verdict.get("reason") else "")
-    extra = []
-    interval = verdict.get("interval")
-    if isinstance(interval, (list, tuple)) and len(interval) == 2:
-        extra.append(f"{share(interval[0])} to {share(interval[1])}")
-    if verdict.get("confidence"):
-        extra.append(f"confidence {verdict['confidence']:.2f}")
-    return text.append(f" ({', '.join(extra)})" if extra else "", style="quiet")
+    confidence = verdict.get("confidence")  # the interval is part of the reason
+    return text.append(f" (confidence {confidence:.2f})" if confidence else "", style="quiet")
 
 
 def _totals(totals: object) -> Text:
