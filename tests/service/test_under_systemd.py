@@ -159,6 +159,16 @@ async def test_install_comes_back_when_the_daemon_listens_and_tells_systemd_how_
     assert psutil.Process(machine.main_pid()).rlimit(psutil.RLIMIT_NOFILE)[0] in (65_536, min(65_536, allowed))
 
 
+async def test_installing_again_restarts_the_daemon_only_if_the_unit_has_changed(installed: Machine) -> None:
+    pid = installed.main_pid()
+    installed.install()
+    assert installed.main_pid() == pid
+    installed.service("install", "--system", "--env", "MORE", "-c", "/etc/freshlane/lanes.yaml", env="MORE=x")
+    assert installed.main_pid() != pid
+    await installed.serving()
+    assert len(installed.workers()) == 1
+
+
 async def test_reload_is_told_to_systemd_and_a_bad_file_changes_nothing(installed: Machine) -> None:
     pid = installed.main_pid()
     installed.write_config(lanes={"other": {"command": fake_command(), "start": "on_demand"}})
