@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(240),
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)"),
 ]
 
@@ -26,7 +26,7 @@ KEY = "let-me-in"
 
 
 def lanes(**keys: Any) -> dict[str, Any]:
-    canary = {**BUSY_CANARY, "prompt_tokens": [256, 1024], "timeout": "10s"}
+    canary = {**BUSY_CANARY, "prompt_tokens": [256, 1024], "timeout": "10s", "host_check": "off"}
     worker = quick_lane({"tok_s": 200}, canary=canary, hang={"after": "60s", "pulse": "60s"})
     return {**config(worker=worker, other=quick_lane({"tok_s": 100})), **keys}
 
@@ -44,7 +44,7 @@ async def measured(daemon: RunningDaemon, lane: str) -> None:
         runs = await daemon.samples(lane)
         return {256, 1024} <= {run["prompt_tokens"] for run in runs if run["void"] is None}
 
-    await wait_until(fact, 40.0, f"runs of both sizes; see {daemon.log_path}")
+    await wait_until(fact, 90.0, f"runs of both sizes; see {daemon.log_path}")
 
 
 async def test_lanes_and_their_speed_are_seen_and_nobody_else_is_asked(daemon: RunningDaemon) -> None:

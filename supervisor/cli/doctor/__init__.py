@@ -1,0 +1,1 @@
+"""What `freshlane doctor` looks at; each check gives findings, and changes nothing."""
