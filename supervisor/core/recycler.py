@@ -240,6 +240,7 @@ class Recycler:
         elif outcome is Outcome.CURED and replacement.is_for_slowness:
             body.allowance.cured()
         self.under_way = None
+        replacement.ended_at = at
         body.say(WriteRecord(replacement.record(outcome, following)))
         if replacement.has_slot:
             body.say(ReleaseRecycleSlot())

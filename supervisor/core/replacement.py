@@ -76,6 +76,8 @@ class Replacement:
     stop_sent_at: float | None = None
     exited_at: float | None = None
     opened_at: float | None = None
+    ended_at: float | None = None
+    """When its outcome was known."""
     is_killed: bool = False
     smallest: int = 0
     """The smallest prompt size: the one of the record's scalars."""
@@ -148,7 +150,9 @@ class Replacement:
         )
 
     def _downtime_s(self) -> float:
-        return 0.0 if self.replace is Replace.OVERLAP else _between(self.unserved_at, self.opened_at) or 0.0
+        """Where no new worker came, up to the moment at which that was known."""
+        served_at = self.ended_at if self.opened_at is None else self.opened_at
+        return 0.0 if self.replace is Replace.OVERLAP else _between(self.unserved_at, served_at) or 0.0
 
     def _before(self) -> BeforeSpeed:
         verdict = self.before
