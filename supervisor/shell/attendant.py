@@ -70,7 +70,8 @@ class Attendant:
         self._room: asyncio.Task[None] | None = None
         self._life: asyncio.Task[None] | None = None
         self._parting: asyncio.Task[None] | None = None
-        self._is_stopping = False
+        self._watching: asyncio.Task[None] | None = None
+        self._is_stopping = self._is_last = False
 
     @property
     def name(self) -> str:
@@ -99,15 +100,14 @@ class Attendant:
         With ``handoff_s`` seconds it is first asked to save its prefix cache; said again without, that is broken off.
         ``is_last``: no other follows, so a server that is not ours is let go as it is.
         """
-        self._is_stopping = True
-        if self._parting:
-            self._parting.cancel()
+        self._is_stopping, self._is_last = True, is_last
+        for task in (self._parting, self._watching):
+            if task:
+                task.cancel()
         if self.process and self.upstream and handoff_s > 0:
             self._parting = self._tasks.start(self._save_and_stop(self.process, self.upstream, handoff_s), "save")
-        elif is_last and isinstance(self.process, AttachedServer):
-            self.process.let_go()
         elif self.process:
-            self.process.send_stop()
+            self._send_stop(self.process)
         elif self._life is None:
             if self._room:
                 self._room.cancel()
@@ -130,7 +130,13 @@ class Attendant:
 
     async def _save_and_stop(self, process: Process, upstream: Upstream, handoff_s: float) -> None:
         await self._handoff.save(upstream, handoff_s)
-        process.send_stop()
+        self._send_stop(process)
+
+    def _send_stop(self, process: Process) -> None:
+        if self._is_last and isinstance(process, AttachedServer):
+            process.let_go()
+        else:
+            process.send_stop()
 
     # ---- the way there ----
 
@@ -173,10 +179,12 @@ class Attendant:
             return
         self._say(ev.WorkerSpawned(self._now(), self.generation, process.pid, port))
         if self._is_stopping:
-            process.send_stop()
-        watch = self._tasks.start(self._watch(process, launch), "watch the worker")
+            self._send_stop(process)
+        else:
+            self._watching = self._tasks.start(self._watch(process, launch), "watch the worker")
         status = await process.exit
-        watch.cancel()
+        if self._watching:
+            self._watching.cancel()
         self._gate.worker_died(self.generation)
         self._let_go_of_start()
         await process.reap_leftovers()
