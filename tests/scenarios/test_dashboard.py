@@ -56,6 +56,9 @@ async def test_lanes_and_their_speed_are_seen_and_nobody_else_is_asked(daemon: R
         await expect(page.locator("#line")).to_contain_text("live")
         await page.get_by_role("tab", name="1024-token prompts").click()
         await expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("at 1024 prompt tokens: [1-9]"))
+        await page.keyboard.press("ArrowLeft")
+        await expect(page.get_by_role("tab", name="256-token prompts")).to_be_focused()
+        await expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("at 256 prompt tokens: [1-9]"))
         await page.get_by_role("button", name="other").click()
         await expect(page.get_by_role("heading", name="other", exact=True)).to_be_visible()
         assert visit.complaints == []
@@ -123,6 +126,18 @@ async def test_the_page_asks_for_a_key_and_keeps_only_a_cookie_that_scripts_cann
             await expect(page.get_by_role("heading", name="worker", exact=True)).to_be_visible()
             await expect(page.locator("#line")).to_contain_text("live")
             assert await page.evaluate("document.cookie + JSON.stringify([localStorage, sessionStorage])") == "[{},{}]"
+
+
+async def test_a_daemon_that_comes_back_is_seen_again_without_a_reload(daemon: RunningDaemon) -> None:
+    async with visiting(f"{daemon.url}/#%") as visit:
+        page = visit.page
+        await expect(page.locator("#line")).to_contain_text("live")
+        await daemon.end()
+        await expect(page.locator("#line")).to_have_text("no connection, trying again")
+        await daemon.start()
+        await daemon.serving("worker")
+        await expect(page.locator("#line")).to_contain_text("live", timeout=20_000)
+        await expect(page.locator(".who .state")).to_have_text("serving")
 
 
 WORTH = """async () => {

@@ -23,8 +23,15 @@ function choose(name) {
 
 /** The lane in the address, else the first. */
 function chosen() {
-  const named = decodeURIComponent(location.hash.slice(1));
-  return store.lane(named)?.name ?? store.fleet.lanes[0]?.name ?? null;
+  return store.lane(nameInAddress())?.name ?? store.fleet.lanes[0]?.name ?? null;
+}
+
+function nameInAddress() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return "";
+  }
 }
 
 function draw(what) {
