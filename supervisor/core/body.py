@@ -23,7 +23,7 @@ from supervisor.core.commands import (
 )
 from supervisor.core.policy import CrashHistory, RecycleAllowance
 from supervisor.core.states import GATE_BY_STATE, SUCCESSORS, GateMode, LaneState
-from supervisor.core.terms import LaneTerms, Replace, TimerName, Wish
+from supervisor.core.terms import LaneTerms, Replace, TimerName, Trigger, Wish
 from supervisor.core.workers import Worker, Workers
 from supervisor.errors import ImpossibleTransitionError
 
@@ -82,11 +82,18 @@ class LaneBody:
         """A person wants it stopped at once."""
         self.is_leaving = False
         """It goes for good, with its daemon or out of lanes.yaml: nobody can ask it for anything more."""
-        self.is_outdated = False
-        """The worker runs with settings that a reload has replaced."""
+        self.owed: tuple[Trigger, str] | None = None
+        """A recycle that a person or a reload asked for; owed until another worker serves."""
         self.start_took_s = 0.0
         """How long the last start took, from its decision to serving: what a recycle in place costs."""
         self._out: list[Command] = []
+
+    def inherit(self, old: LaneBody) -> None:
+        """Take over what a lane has learned and may still spend, where it begins anew after a fault."""
+        self.workers.last_generation = old.workers.last_generation
+        self.workers.peak_memory_bytes = old.workers.peak_memory_bytes
+        self.allowance, self.start_took_s = old.allowance, old.start_took_s
+        self.is_window_open, self.is_leaving = old.is_window_open, old.is_leaving
 
     # ---- speaking ----
 
@@ -169,7 +176,8 @@ class LaneBody:
         worker = self.workers.begin(at)
         self.workers.active = worker
         self.goal = None
-        self.is_outdated = self.is_hurried = False
+        self.is_hurried = False
+        self.owed = None
         self.enter(LaneState.STARTING, at, reason)
         self.say(HoldGate(reason), AwaitRoom(worker.generation, self.room_bytes))
         self.arm(TimerName.ROOM, self.terms.memory_timeout_s)

@@ -36,6 +36,8 @@ class StartAsked(Event):
     reason: str = "started by a person"
     is_resumed: bool = False
     """The daemon starts a lane that a person had drained in an earlier life: it starts, and stays drained."""
+    is_return: bool = False
+    """The lane was on its way out, and is in lanes.yaml again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class StopAsked(Event):
     """May cut what is in flight."""
     is_shutdown: bool = False
     """The daemon stops: what a person wished for the lane stays as it is."""
+    is_removal: bool = False
+    """The lane is no more in lanes.yaml: likewise, but what is in flight gets the drain's time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ TABLE: dict[type[ev.Event], Row] = {
     ev.SpawnFailed: Row(to_worker.spawn_failed, frozenset({_S.STARTING, _S.STOPPING}), _SERVED | {_S.WARMING}),
     ev.WorkerReady: Row(to_worker.ready, frozenset({_S.STARTING}), _SERVED | {_S.WARMING}),
     ev.WorkerExited: Row(to_worker.exited, HAS_WORKER | {_S.BLOCKED}),
-    ev.WorkerHung: Row(to_worker.hung, _SERVED | {_S.WARMING}),
+    ev.WorkerHung: Row(to_worker.hung, _SERVED | {_S.STARTING, _S.WARMING}),
     ev.WorkerMeasured: Row(to_worker.measured, HAS_WORKER | {_S.BLOCKED}),
     ev.RequestPoisoned: Row(to_worker.poisoned, _ALL),
     ev.GateEmptied: Row(to_gate.emptied, SERVES | {_S.DRAINING}),
@@ -107,6 +107,8 @@ class Lane:
             ImpossibleEventError: the event cannot happen in this state.
             ImpossibleTransitionError: a step that ``SUCCESSORS`` does not have.
         """
+        if isinstance(event, ev.StartAsked) and event.is_return:
+            self.body.is_leaving = False
         if isinstance(event, ev.WorkerEvent):
             role = self.body.workers.role(event.generation)
             if role is not Role.ACTIVE:

@@ -141,6 +141,7 @@ class Overlap:
         replacement.closed_at = replacement.opened_at = at
         body.say(WriteIntent(replacement.record(None)))
         body.workers.promote()
+        body.owed = None
         body.serve(at, f"generation {body.active.generation} took over")
         body.arm(TimerName.RETIRE, body.terms.drain_timeout_s)
 

@@ -202,9 +202,9 @@ class Recycler:
         if replacement is None:
             return
         body.disarm(TimerName.WAIT_IDLE, TimerName.PROOF, TimerName.RETRY, TimerName.VERIFY)
-        if outcome is Outcome.ABORTED:
+        if outcome is Outcome.ABORTED or body.owed:
             body.allowance.try_again_at(at + body.terms.canary.every_s)
-        elif outcome is Outcome.FUTILE:
+        if outcome is Outcome.FUTILE:
             replacement.cause = Cause(CauseKind.HOST_SLOW, (*replacement.cause.evidence, "a new worker is no faster"))
         self._write(at, replacement, outcome, following)
 

@@ -41,6 +41,7 @@ class Fleet:
 
     def __init__(self, loaded: Loaded, config_path: Path, around: Surroundings, *, version: str) -> None:
         self.settings: Settings = loaded.settings
+        self._started_with = loaded.settings
         self.config_path = config_path
         self.version = version
         self._around = around
@@ -106,7 +107,10 @@ class Fleet:
 
     async def _stop(self, runner: Runner, *, is_now: bool = False) -> None:
         runner.tell(ev.StopAsked(self._around.clock.now(), is_shutdown=True, is_now=is_now))
-        patience_s = self.settings.fleet.shutdown_timeout + runner.stop_patience_s + CLOSE_GRACE_S
+        await self._until_gone(runner, self.settings.fleet.shutdown_timeout)
+
+    async def _until_gone(self, runner: Runner, drain_s: float) -> None:
+        patience_s = drain_s + runner.stop_patience_s + CLOSE_GRACE_S
         try:
             await runner.until(lambda: True if runner.is_without_worker else None, patience_s)
         except TimeoutError:
@@ -119,20 +123,36 @@ class Fleet:
 
     async def _start(self, runner: Runner) -> None:
         await runner.open()
-        if runner.lane.body.wish is not Wish.STOPPED:
+        self._set_going(runner)
+
+    def _set_going(self, runner: Runner, why: str = "the daemon starts", *, is_return: bool = False) -> None:
+        if runner.lane.body.wish is not Wish.STOPPED or is_return:
             is_resumed = runner.lane.body.wish is Wish.DRAINED
-            runner.tell(ev.StartAsked(self._around.clock.now(), "the daemon starts", is_resumed=is_resumed))
+            runner.tell(ev.StartAsked(self._around.clock.now(), why, is_resumed=is_resumed, is_return=is_return))
 
     async def _remove(self, name: str) -> None:
         runner = self._runners[name]
-        await self._stop(runner)
-        await runner.close()
-        if self._runners.get(name) is runner:
-            del self._runners[name]
-            self._index()
+        why = "it is no more in lanes.yaml"
+        runner.tell(ev.StopAsked(self._around.clock.now(), why, is_removal=True))
+        await self._until_gone(runner, runner.settings.drain_timeout)
+        async with self._reloading:
+            if name not in self.settings.lanes and self._runners.get(name) is runner:
+                del self._runners[name]
+                self._index()
+                await runner.close()
+
+    def _take_back(self, lane: LaneSettings) -> None:
+        """A lane that is still on its way out is in lanes.yaml again."""
+        runner = self._runners[lane.name]
+        needs_worker = runner.settings.worker_key() != lane.worker_key()
+        self._set_going(runner, "it is in lanes.yaml again", is_return=True)
+        runner.change(lane, self._terms(lane), needs_worker=needs_worker)
 
     def _index(self) -> None:
-        self._by_name = {name: runner for runner in self._runners.values() for name in runner.settings.names}
+        # A lane on its way out gives its names to whoever has them now.
+        leaving = [runner for name, runner in self._runners.items() if name not in self.settings.lanes]
+        staying = [runner for name, runner in self._runners.items() if name in self.settings.lanes]
+        self._by_name = {name: runner for runner in (*leaving, *staying) for name in runner.settings.names}
 
     def _terms(self, lane: LaneSettings) -> LaneTerms:
         host = self._around.host
@@ -150,11 +170,13 @@ class Fleet:
 
     async def _reload(self) -> dict[str, Any]:
         loaded = await asyncio.to_thread(load, self.config_path)
-        plan = plan_reload(self.settings, loaded.settings)
+        plan = plan_reload(self.settings, loaded.settings, self._started_with)
         self.settings = loaded.settings
         self._take_fleet_settings()
         for name, change in plan.lanes.items():
             match change:
+                case "added" if name in self._runners:
+                    self._take_back(loaded.settings.lanes[name])
                 case "added":
                     await self._add(loaded.settings.lanes[name])
                 case "removed":
@@ -165,6 +187,7 @@ class Fleet:
                 case _:
                     pass
         self._index()
+        await asyncio.gather(*(runner.caught_up() for runner in self.lanes()))
         log.info("reloaded", lanes=plan.lanes, needs_restart=plan.needs_restart)
         return {"lanes": plan.lanes, "needs_restart": list(plan.needs_restart), "errors": []}
 

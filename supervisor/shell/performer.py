@@ -64,6 +64,8 @@ class Performer:
         """A reload changed the lane's settings; workers that live keep those they were started with."""
         self.settings = self.recycles.settings = self.canaries.settings = self.handoff.settings = settings
         self.gate.terms = gate_terms(settings)
+        for attendant in self.attendants.values():
+            attendant.take(settings)
 
     async def perform(self, command: cmd.Command) -> None:
         """Do it; returns when the next command may be done."""

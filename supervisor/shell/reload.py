@@ -15,14 +15,16 @@ NEEDS_RESTART = ("listen", "log", "state_dir")
 
 @dataclass(frozen=True, slots=True)
 class ReloadPlan:
-    """Per lane what is done, and the top-level keys that have changed and must wait."""
+    """Per lane what is done, and the top-level keys whose new values wait for a new daemon."""
 
     lanes: dict[str, Change]
     needs_restart: tuple[str, ...]
 
 
-def plan_reload(old: Settings, new: Settings) -> ReloadPlan:
-    """``recycled`` only where a key changed that the worker was started with; a threshold alone is ``updated``."""
+def plan_reload(old: Settings, new: Settings, running: Settings) -> ReloadPlan:
+    """What of ``old`` becomes ``new``, in a daemon that was started with ``running``.
+
+    ``recycled`` only where a key changed that the worker was started with; a threshold alone is ``updated``."""
     lanes: dict[str, Change] = dict.fromkeys(old.lanes, "removed")
     for name, lane in new.lanes.items():
         was = old.lanes.get(name)
@@ -32,5 +34,5 @@ def plan_reload(old: Settings, new: Settings) -> ReloadPlan:
             lanes[name] = "recycled"
         else:
             lanes[name] = "kept" if was == lane and old.fleet == new.fleet else "updated"
-    changed = tuple(key for key in NEEDS_RESTART if getattr(old, key) != getattr(new, key))
-    return ReloadPlan(lanes, changed)
+    waiting = tuple(key for key in NEEDS_RESTART if getattr(running, key) != getattr(new, key))
+    return ReloadPlan(lanes, waiting)

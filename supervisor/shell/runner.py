@@ -16,8 +16,10 @@ import structlog
 
 from supervisor.core import events as ev
 from supervisor.core.cadence import Cadence
-from supervisor.core.speed_judge import SpeedJudge
+from supervisor.core.commands import WriteRecord
 from supervisor.core.lane import Lane
+from supervisor.core.record import Outcome
+from supervisor.core.speed_judge import SpeedJudge
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import LaneTerms
 from supervisor.settings import LaneSettings
@@ -36,6 +38,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+CATCH_UP_S = 5.0
 ENDING_S = 60.0
 """After a fault, how long the workers get to end before the lane takes another event."""
 
@@ -114,6 +117,11 @@ class Runner:
                 await self._changed.wait()
         return found
 
+    async def caught_up(self) -> None:
+        """Wait until what was told so far has been taken; a lane that is busy for long is not waited for."""
+        with contextlib.suppress(TimeoutError):
+            await self.until(lambda: True if self._queue.empty() and self._taking_since is None else None, CATCH_UP_S)
+
     async def _run(self) -> None:
         while True:
             event = await self._queue.get()
@@ -166,13 +174,23 @@ class Runner:
         performer.timers.disarm_all()
         performer.canaries.cancel()
         self.gate.refuse(str(error), None)
+        await self._close_papers()
         self._around.recycles.give_back(self.name)
         await self._end_workers()
         self.lane = Lane(old.name, old.terms, self.lane.organs.judge, Cadence(old.terms.canary), old.wish)
         performer.body = self.lane.body
-        self.lane.body.workers.last_generation = old.workers.last_generation
+        self.lane.body.inherit(old)
         self.lane.body.state, self.lane.body.since = LaneState.FAILED, self._around.clock.now()
         self.lane.body.reason = f"a fault of freshlane: {error}"
+
+    async def _close_papers(self) -> None:
+        """A recycle that was under way has failed with the lane, and its record says so."""
+        body = self.lane.body
+        body.take_commands()
+        self.lane.organs.recycler.give_up(self._around.clock.now(), Outcome.FAILED, "waits for a person: a fault")
+        for command in body.take_commands():
+            if isinstance(command, WriteRecord):
+                await self._performer.perform(command)
 
     async def _end_workers(self) -> None:
         """Stop them all, or let their tethers do it; nothing else is listened to meanwhile."""

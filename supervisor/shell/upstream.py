@@ -46,6 +46,11 @@ class Upstream:
         """The name this worker expects for what the client called ``client_name``."""
         return self.served_models.get(client_name, client_name)
 
+    def take(self, headers: Mapping[str, str], served_models: Mapping[str, str]) -> None:
+        """A reload changed how it is spoken to. Names that are gone stay known: a request under one may still wait."""
+        self.headers = dict(headers)
+        self.served_models.update(served_models)
+
     async def close(self) -> None:
         """Close every connection to the worker."""
         if self._session:

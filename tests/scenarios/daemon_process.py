@@ -40,7 +40,8 @@ class RunningDaemon:
     def write_config(self, config: dict[str, Any]) -> None:
         """Replace lanes.yaml; `listen` and `state_dir` are filled in."""
         whole = {"listen": f"127.0.0.1:{self.port}", "state_dir": str(self.state_dir), **config}
-        self.config_path.write_text(yaml.safe_dump(whole, sort_keys=False))
+        unshared = json.loads(json.dumps(whole))  # no anchors: lanes.yaml has none
+        self.config_path.write_text(yaml.safe_dump(unshared, sort_keys=False))
 
     @property
     def url(self) -> str:
@@ -63,8 +64,14 @@ class RunningDaemon:
         self.session = self.session or aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
 
     async def listening(self) -> None:
-        """Wait until it answers."""
-        await wait_until(lambda: self.status("/healthz", expect=200), READY_S, "the daemon to listen")
+        """Wait until it answers; one that has ended never will."""
+
+        async def fact() -> int | bool:
+            return self.process is None or self.process.returncode is not None or await self.status("/healthz", 200)
+
+        await wait_until(fact, READY_S, f"the daemon to listen; see {self.log_path}")
+        assert self.process
+        assert self.process.returncode is None, self.log()[-2000:]
 
     async def serving(self, lane: str, within_s: float = READY_S) -> dict[str, Any]:
         """Wait until the lane serves; its snapshot."""
@@ -75,6 +82,7 @@ class RunningDaemon:
 
         async def fact() -> dict[str, Any] | None:
             snapshot = await self.lane(lane)
+            assert "a fault of freshlane" not in snapshot["reason"], snapshot["reason"]
             return snapshot if snapshot["state"] == state else None
 
         return await wait_until(fact, within_s, f"lane {lane} to be {state}; see {self.log_path}")

@@ -6,7 +6,7 @@ from supervisor.core.body import Goal
 from supervisor.core.events import GateEmptied, GateIdled, RecycleSlotGranted, RequestHeld
 from supervisor.core.organs import Organs
 from supervisor.core.states import SERVES, LaneState
-from supervisor.core.terms import TimerName, Trigger
+from supervisor.core.terms import TimerName
 
 
 def emptied(lane: Organs, event: GateEmptied) -> None:
@@ -21,8 +21,8 @@ def emptied(lane: Organs, event: GateEmptied) -> None:
             body.disarm(TimerName.DRAIN)
             body.goal = None
             body.enter(LaneState.DRAINED, event.at, body.reason)
-            if body.is_outdated:
-                lane.recycle(event.at, Trigger.CONFIG, "the configuration changed")
+            if body.owed:
+                lane.recycle(event.at, *body.owed)
         case Goal.RECYCLE:
             lane.recycler.stop_old(event.at)
         case Goal.STOP | Goal.UNLOAD:

@@ -25,6 +25,8 @@ _S = LaneState
 def start(lane: Organs, event: StartAsked) -> None:
     """Start, or take back a stop that is under way; a person's start forgets the crashes."""
     body = lane.body
+    if event.is_return and body.wish is Wish.STOPPED:
+        return
     body.keep(Wish.DRAINED if event.is_resumed else Wish.RUNNING)
     body.crashes.clear()
     match body.state:
@@ -47,11 +49,12 @@ def start(lane: Organs, event: StartAsked) -> None:
 def stop(lane: Organs, event: StopAsked) -> None:
     """Stop from any state, and stay stopped; what is in flight gets the drain's time."""
     body = lane.body
-    if event.is_shutdown:
-        body.is_leaving = True
-    else:
+    is_persons = not (event.is_shutdown or event.is_removal)
+    if is_persons:
         body.keep(Wish.STOPPED)
-    why = event.reason or ("the daemon stops" if event.is_shutdown else "stopped by a person")
+    else:
+        body.is_leaving = True
+    why = event.reason or ("stopped by a person" if is_persons else "the daemon stops")
     lane.recycler.give_up(event.at, Outcome.ABORTED, why)
     lane.measurer.stand_down()
     body.is_hurried = body.is_hurried or event.is_now
@@ -69,7 +72,7 @@ def stop(lane: Organs, event: StopAsked) -> None:
             body.close_gate(why)
             if event.is_now:
                 body.hurry()
-        case _S.BLOCKED if body.has_process and not event.is_shutdown:
+        case _S.BLOCKED if body.has_process and is_persons:
             body.stop_active(event.at, Goal.STOP, why)
         case _S.BLOCKED if body.has_process:
             body.rest(_S.STOPPED, event.at, f"{why}; {body.reason}")
@@ -81,6 +84,8 @@ def drain(lane: Organs, event: DrainAsked) -> None:
     """Refuse new requests and let the rest finish; the worker stays up."""
     body = lane.body
     body.keep(Wish.DRAINED)
+    if body.owed and body.owed[0] is not Trigger.CONFIG:
+        body.owed = None  # whoever asked for a recycle now wants it drained
     if body.state in SERVES or body.state is _S.DRAINING:
         why = event.reason or "drained by a person"
         lane.recycler.give_up(event.at, Outcome.ABORTED, why)
@@ -99,7 +104,8 @@ def resume(lane: Organs, event: ResumeAsked) -> None:
 
 
 def recycle(lane: Organs, event: RecycleAsked) -> None:
-    """Replace the worker because somebody says so."""
+    """Replace the worker because somebody says so; if no quiet moment is found, later."""
+    lane.body.owed = lane.body.owed or (event.trigger, event.reason)
     lane.recycle(event.at, event.trigger, event.reason, is_now=event.is_now, before=lane.judge.verdict)
 
 
@@ -117,12 +123,11 @@ def change_terms(lane: Organs, event: TermsChanged) -> None:
     if not event.needs_worker:
         return
     why = "the configuration changed"
+    body.owed = (Trigger.CONFIG, why)
     match body.state:
         case _S.SERVING | _S.SUSPECT | _S.DRAINED:
             lane.recycler.give_up(event.at, Outcome.ABORTED, why)
             lane.recycle(event.at, Trigger.CONFIG, why, before=lane.judge.verdict)
-        case _S.DRAINING if body.goal is Goal.DRAIN:
-            body.is_outdated = True
         case _S.STARTING | _S.WARMING:
             lane.measurer.stand_down()
             body.stop_active(event.at, Goal.RESTART, why, hands_over=True)
@@ -131,7 +136,7 @@ def change_terms(lane: Organs, event: TermsChanged) -> None:
             body.disarm(TimerName.BACK_OFF)
             body.begin_start(event.at, why)
         case _:
-            pass  # no worker, or one that is on its way out: the next one takes the settings up
+            pass  # no worker, or one that drains or goes: it is replaced then, and the next one takes the settings up
 
 
 def change_window(lane: Organs, event: WindowChanged) -> None:

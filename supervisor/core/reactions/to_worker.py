@@ -106,6 +106,9 @@ def measured(lane: Organs, event: WorkerMeasured) -> None:
     body.workers.peak_memory_bytes = max(body.workers.peak_memory_bytes, event.memory_bytes)
     if body.state not in SERVES or lane.recycler.under_way:
         return
+    if body.owed and body.allowance.may_try_again(event.at):
+        lane.recycle(event.at, *body.owed, before=lane.judge.verdict)
+        return
     wanted = _too_big(lane, event) or _budget_spent(lane, event)
     if wanted and _recycled(lane, event.at, wanted):
         return
