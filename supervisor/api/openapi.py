@@ -119,6 +119,12 @@ def _past_paths() -> dict[str, Any]:
                 "parameters": [lane, _query("since", TEXT, "From then on: Unix seconds or RFC 3339.")],
             }
         },
+        "/api/worth": {
+            "get": {
+                **_operation("get_worth", "What the recycles were worth", ref("Worth")),
+                "parameters": [_query("since", TEXT, "From then on: Unix seconds or RFC 3339.")],
+            }
+        },
         "/api/events": {
             "get": {
                 **_operation("follow_events", "What happens: server-sent events", TEXT, kind="text/event-stream"),

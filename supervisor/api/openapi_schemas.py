@@ -201,6 +201,15 @@ SCHEMAS: dict[str, Schema] = {
     "Recycle": _RECYCLE,
     "Recycles": record(("recycles",), recycles=list_of(ref("Recycle"))),
     "Samples": record(("samples",), samples=list_of(ref("Sample"))),
+    "Worth": record(
+        ("recycles", "downtime_s", "held", "failed"),
+        since={**NUMBER, "description": "Unix seconds."},
+        recycles=COUNT,
+        downtime_s=NUMBER,
+        held=COUNT,
+        failed=COUNT,
+        gain={**NUMBER_OR_NULL, "description": "Tokens over those without the recycles, less one."},
+    ),
     "Ask": {
         **record(reason={**TEXT, "maxLength": 500}, now={**FLAG, "description": "Answers in flight may be cut."}),
         "additionalProperties": False,

@@ -12,6 +12,7 @@ from supervisor.api.events import answer_events
 from supervisor.api.fleet_view import FleetView, RunnerView
 from supervisor.api.params import ask_of, flag, moment, whole_number
 from supervisor.api.streams import stream
+from supervisor.api.worth import counted, worth
 from supervisor.shell.refusal import RefusedError
 from supervisor.shell.wishes import WHATS, What
 
@@ -34,6 +35,7 @@ def api_routes(fleet: FleetView) -> list[web.RouteDef]:
         web.delete(f"{lane}/baseline", routes.reset_baseline),
         web.get("/api/recycles", routes.recycles),
         web.get("/api/samples", routes.samples),
+        web.get("/api/worth", routes.worth),
         web.get("/api/events", routes.events, allow_head=False),
     ]
 
@@ -77,6 +79,13 @@ class _ApiRoutes:
     async def samples(self, request: web.Request) -> web.StreamResponse:
         since = moment(request, "since")
         return json_answer({"samples": await self._fleet.history.samples(self._asked_lane(request), since)})
+
+    async def worth(self, request: web.Request) -> web.StreamResponse:
+        since = moment(request, "since")
+        records = counted(await self._fleet.journal.records(None, MOST_RECYCLES), since)
+        lanes = sorted({str(record.get("lane")) for record in records})
+        samples = {lane: await self._fleet.history.samples(lane, since) for lane in lanes}
+        return json_answer({"since": since, **worth(records, samples)})
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         return await answer_events(request, self._fleet.events)

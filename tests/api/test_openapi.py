@@ -77,6 +77,7 @@ def test_operations_have_names_of_their_own_and_declare_their_path_parameters() 
         ("/api/lanes/qwen/baseline", "Baseline"),
         ("/api/recycles", "Recycles"),
         ("/api/samples", "Samples"),
+        ("/api/worth", "Worth"),
         ("/api/version", "Version"),
         ("/api/lanes/nobody", "Error"),
         ("/healthz", "Health"),
