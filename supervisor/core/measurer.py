@@ -13,7 +13,7 @@ from enum import StrEnum
 from supervisor.core.baseline import RUNS_THAT_TELL
 from supervisor.core.body import LaneBody
 from supervisor.core.cadence import Cadence
-from supervisor.core.commands import HoldGate, OpenGate, RunCanary
+from supervisor.core.commands import CancelCanary, HoldGate, OpenGate, RunCanary
 from supervisor.core.judge import Judge
 from supervisor.core.samples import Purpose, Sample, Status, Void
 from supervisor.core.states import SERVES
@@ -113,7 +113,9 @@ class Measurer:
         self._body.arm(TimerName.CANARY, self.cadence.due_in(at))
 
     def stand_down(self) -> None:
-        """The lane no longer serves: no canary is due, and none that is out counts."""
+        """The lane no longer serves, or begins to: no canary is due, and one that is out is taken back."""
+        if self._is_running:
+            self._body.say(CancelCanary())
         self._forget()
         self._body.disarm(TimerName.CANARY, TimerName.CANARY_HOLD)
 

@@ -156,7 +156,8 @@ class Attendant:
     async def _lacking(self, need_bytes: int) -> str | None:
         left = self._around.ledger.left_of(self.lane.name)
         if left:
-            return f"a worker of an earlier daemon still lives (pid {left[0]}); `kill -9 {left[0]}` frees the lane"
+            pids = " ".join(map(str, left))
+            return f"what an earlier worker left still lives (pid {pids}); `kill -9 {pids}` frees the lane"
         available = self._around.host.memory_available_bytes()
         if need_bytes > available:
             return f"needs {need_bytes / 1e9:.1f} GB of memory and {available / 1e9:.1f} GB are available"
@@ -187,8 +188,8 @@ class Attendant:
             self._watching.cancel()
         self._gate.worker_died(self.generation)
         self._let_go_of_start()
-        await process.reap_leftovers()
-        await self._around.ledger.forget_worker(self.lane.name, self.generation)
+        left = await process.reap_leftovers()
+        await self._around.ledger.worker_gone(self.lane.name, self.generation, left)
         tail = process.output.tail(TAIL_LINES) if process.output else ""
         self._say(ev.WorkerExited(self._now(), self.generation, status.code, status.signal, tail))
 

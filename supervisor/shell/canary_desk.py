@@ -63,6 +63,7 @@ class CanaryDesk:
             worker_age_s=worker_age_s,
             worker_requests=worker_requests,
         )
+        self.cancel()  # the lane has forgotten a run that is still out
         self._void = None
         self._running = self._tasks.start(self._run(command, upstream, blank), "canary")
 

@@ -40,6 +40,8 @@ class Ledger:
         self._lock: int | None = None
         self._entries: dict[tuple[str, int], Entry] = {}
         self._inherited: list[Entry] = []
+        self._left: dict[tuple[str, int], dict[int, float | None]] = {}
+        """Of a worker of this daemon that has ended: the pids and start times of what would not end with it."""
         self._writing = asyncio.Lock()
 
     def claim(self) -> None:
@@ -68,9 +70,11 @@ class Ledger:
         self._entries[entry.lane, entry.generation] = entry
         await self._write()
 
-    async def forget_worker(self, lane: str, generation: int) -> None:
-        """The worker and its family are gone."""
-        if self._entries.pop((lane, generation), None):
+    async def worker_gone(self, lane: str, generation: int, left: set[int]) -> None:
+        """The worker has ended, and so has its family but for the pids ``left``: what they hold is not free."""
+        if left:
+            self._left[lane, generation] = {pid: family.create_time(pid) for pid in left}
+        elif self._entries.pop((lane, generation), None):
             await self._write()
 
     async def reap_survivors(self) -> list[Survivor]:
@@ -87,12 +91,12 @@ class Ledger:
         return survivors
 
     def left_of(self, lane: str) -> list[int]:
-        """Pids of the lane's workers from an earlier daemon that would not go, and still live."""
-        return [
-            entry.pid
-            for entry in self._inherited
-            if entry.lane == lane and family.create_time(entry.pid) == entry.create_time
+        """Pids of what the lane's earlier workers, of this daemon or the one before, left and would not go."""
+        known: list[tuple[int, float | None]] = [
+            (entry.pid, entry.create_time) for entry in self._inherited if entry.lane == lane
         ]
+        known += [one for (of, _), pids in self._left.items() if of == lane for one in pids.items()]
+        return sorted(pid for pid, started in known if started is not None and family.create_time(pid) == started)
 
     async def _write(self) -> None:
         async with self._writing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from typing import Any
 
 import aiohttp
@@ -27,15 +28,16 @@ def quick_lane(worker: dict[str, Any] | None = None, **keys: Any) -> dict[str, A
         "replace": "in_place",
         "stop_timeout": "10s",
         "start_timeout": "20s",
+        "prefix": {"timeout": "1s"},
         "hang": HANG,
         "canary": RESTING_CANARY,
         "recycle": {"min_uptime": "0s", "wait_idle": "0s", "max_per_hour": 1000, "max_per_day": 1000},
     }
-    return lane | keys
+    return copy.deepcopy(lane | keys)  # YAML would write what is shared as an alias
 
 
 def config(**lanes: dict[str, Any]) -> dict[str, Any]:
-    return {"lanes": lanes, "fleet": {"shutdown_timeout": "3s"}}
+    return copy.deepcopy({"lanes": lanes, "fleet": {"shutdown_timeout": "3s"}})
 
 
 def chat(content: str = "hello", *, max_tokens: int = 8, stream: bool = True, model: str = "worker") -> dict[str, Any]:
@@ -87,7 +89,7 @@ async def inflight(daemon: RunningDaemon, count: int) -> None:
 
 def begin(daemon: RunningDaemon, body: dict[str, Any], within_s: float = 60.0) -> asyncio.Task[tuple[int, str]]:
     """A request that is on its way while the test goes on; await it in the end."""
-    return asyncio.ensure_future(ask(daemon, body, within_s))  # type: ignore[return-value]
+    return asyncio.ensure_future(ask(daemon, body, within_s))
 
 
 async def tokens(daemon: RunningDaemon, more_than: int = 0) -> int:

@@ -92,7 +92,7 @@ async def test_what_is_noted_is_on_disk_for_its_owner_alone_until_it_is_forgotte
     await ledger.note_worker(Entry("small", 3, 12345, 1.5, 12345, signal.SIGINT, 30.0, may_kill=False))
     assert entries_in(tmp_path) == [12345]
     assert stat.S_IMODE((tmp_path / "workers.json").stat().st_mode) == 0o600
-    await ledger.forget_worker("small", 3)
+    await ledger.worker_gone("small", 3, set())
     assert entries_in(tmp_path) == []
 
 
