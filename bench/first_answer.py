@@ -21,11 +21,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).parents[1]
-sys.path.insert(0, str(REPOSITORY))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.proxy_report import machine
 
+REPOSITORY = Path(__file__).parents[1]
 BAR_S = 240.0
 URL = "http://127.0.0.1:7411"
 QUESTION = {"model": "smollm2", "messages": [{"role": "user", "content": "What is the capital of France?"}]}
