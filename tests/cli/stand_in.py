@@ -36,6 +36,7 @@ class StandIn:
         app.router.add_get("/api/version", self._version)
         app.router.add_get("/api/recycles", self._recycles)
         app.router.add_get("/api/samples", self._samples)
+        app.router.add_get("/api/worth", self._worth)
         app.router.add_get("/api/events", self._events)
         app.router.add_post("/api/reload", self._reload)
         app.router.add_get("/api/lanes/{lane}", self._lane)
@@ -93,6 +94,9 @@ class StandIn:
 
     async def _samples(self, _: web.Request) -> web.Response:
         return web.json_response({"samples": SAMPLES})
+
+    async def _worth(self, _: web.Request) -> web.Response:
+        return web.json_response({"recycles": 3, "downtime_s": 212.0, "held": 5, "failed": 0, "gain": 0.41})
 
     async def _reload(self, _: web.Request) -> web.Response:
         lanes = {"smollm2": "kept", "qwen": "recycled", "coder": "updated"}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
+from supervisor.cli.render.worth import monday, worth_line
 from tests.cli.conftest import Run
 from tests.cli.documents import LANES, QWEN
 from tests.cli.stand_in import StandIn
@@ -23,7 +25,22 @@ async def test_the_table_shows_each_lane_with_its_reason_and_what_comes_next(fre
     for fact in ("suspect", "8.41", "27.3", "31 %", "2 d", "2 now, 5 wait"):
         assert fact in qwen
     assert qwen.index("suspect") == smollm2.index("serving"), "columns are aligned"
-    assert lines[-1].endswith("→ waits for `freshlane start`")
+    assert lines[-2].endswith("→ waits for `freshlane start`")
+    assert lines[-1] == "since Monday: 3 recycles, +41 % tokens, 3 min 32 s down, 5 requests held, 0 failed"
+
+
+async def test_a_daemon_that_cannot_tell_what_it_was_worth_is_shown_all_the_same(
+    freshlane: Run, stand_in: StandIn
+) -> None:
+    stand_in.answers["/api/worth"] = 404, {"error": {"message": "not found"}}
+    ended = await freshlane("status", url=stand_in.url)
+    assert (ended.code, ended.err) == (0, "")
+    assert "since Monday" not in ended.out
+
+
+def test_a_week_begins_on_monday() -> None:
+    assert monday(datetime(2026, 12, 6, 23, 59, tzinfo=UTC)) == datetime(2026, 11, 30, tzinfo=UTC)
+    assert worth_line({"recycles": 0}) == "since Monday: no recycle was needed"
 
 
 async def test_one_lane_is_shown_in_full(freshlane: Run, stand_in: StandIn) -> None:

@@ -140,25 +140,6 @@ async def test_a_daemon_that_comes_back_is_seen_again_without_a_reload(daemon: R
         await expect(page.locator(".who .state")).to_have_text("serving")
 
 
-WORTH = """async () => {
-  const { worth, worthSentence } = await import("/dashboard/worth.js");
-  const time = new Date(1000e3).toISOString();
-  const before = { decode_tok_s: 20, ratio: 0.33 };
-  const record = { lane: "a", time, outcome: "cured", before, downtime_s: 3, requests: { held: 2, failed: 0 } };
-  const runs = [...Array(20).keys()].map((at) => (
-    { void: null, prompt_tokens: 256, decode_tok_s: at < 10 ? 20 : 60, wall: at * 100 + 1 }
-  ));
-  return worthSentence(worth([record], () => runs, 0), 0);
-}"""
-
-
-async def test_what_it_was_worth_is_told_from_measurements(daemon: RunningDaemon) -> None:
-    async with visiting(daemon.url) as visit:
-        told = await visit.page.evaluate(WORTH)
-    # 1000 s at 20 tok/s and 900 s at 60, where without the recycle all would have been at 20
-    assert told.replace("\xa0", " ") == "Since Monday: 1 recycle, +95 % tokens, 3.0 s down, 2 requests held, 0 failed"
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_axe_finds_nothing_serious_in_light_and_dark_on_desk_and_phone(
     daemon: RunningDaemon, scheme: str

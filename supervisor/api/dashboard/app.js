@@ -7,7 +7,7 @@ import { LaneList } from "./lane-list.js";
 import { Live } from "./live.js";
 import { showLogin } from "./login.js";
 import { Store } from "./store.js";
-import { worthSentence, worth, monday } from "./worth.js";
+import { worthSentence } from "./worth.js";
 
 const store = new Store();
 const list = new LaneList(byId("lanes"), store, choose);
@@ -38,10 +38,7 @@ function draw(what) {
   const name = chosen();
   list.draw(name);
   detail.draw(name, what);
-  if (what !== "lanes") {
-    const since = monday(new Date());
-    say(byId("worth"), worthSentence(worth(store.recycles, (lane) => store.samplesOf(lane), since / 1000), since));
-  }
+  say(byId("worth"), worthSentence(store.worth));
   const trouble = [store.fleet.journal_trouble, store.fleet.history_trouble].filter(Boolean).join(" · ");
   byId("trouble").hidden = !trouble;
   say(byId("trouble"), trouble);

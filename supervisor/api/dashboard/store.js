@@ -1,22 +1,28 @@
 // What the page knows: lanes as of now, measurements and recycles of the last seven days.
 
 import { get } from "./api.js";
+import { monday } from "./worth.js";
 
 export const KEPT_S = 7 * 86_400;
 const MOST_RECYCLES = 1000;
+const WORTH_EVERY_MS = 60_000;
 
 export class Store extends EventTarget {
   fleet = { lanes: [] };
   recycles = [];
+  worth = null;
+  #worthAt = -Infinity;
   #samples = new Map();
 
   /** Load the past and the present; throws what the API throws. */
   async load() {
     const since = Math.floor(Date.now() / 1000) - KEPT_S;
+    this.#worthAt = -Infinity;
     const [fleet, past, told] = await Promise.all([
       get("/api/lanes"),
       get(`/api/samples?since=${since}`),
       get(`/api/recycles?limit=${MOST_RECYCLES}`),
+      this.#askWorth(),
     ]);
     this.#samples.clear();
     for (const sample of past.samples) this.#keep(sample);
@@ -27,7 +33,7 @@ export class Store extends EventTarget {
 
   /** Ask again how the lanes are now. */
   async refresh() {
-    this.fleet = await get("/api/lanes");
+    [this.fleet] = await Promise.all([get("/api/lanes"), this.#askWorth()]);
     this.#changed("lanes");
   }
 
@@ -51,6 +57,7 @@ export class Store extends EventTarget {
 
   /** A record that was told; one that is known already is replaced. */
   addRecycle(record) {
+    this.#worthAt = -Infinity;
     this.recycles = [...this.recycles.filter((one) => one.id !== record.id), record].slice(-MOST_RECYCLES);
     this.#changed("recycles");
   }
@@ -61,6 +68,13 @@ export class Store extends EventTarget {
     kept.push(sample);
     const since = Date.now() / 1000 - KEPT_S;
     while (kept.length && kept[0].wall < since) kept.shift();
+  }
+
+  /** It changes with each recycle, and slowly with time. */
+  async #askWorth() {
+    if (performance.now() - this.#worthAt < WORTH_EVERY_MS) return;
+    this.#worthAt = performance.now();
+    this.worth = await get(`/api/worth?since=${monday(new Date())}`);
   }
 
   #changed(what) {
