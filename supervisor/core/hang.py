@@ -58,8 +58,10 @@ class Progress:
     """Measured prefill rate of the lane."""
     expected_s: float = 0.0
     """How long an answer that comes in one piece, and so says nothing before, is expected to take to write."""
-    is_probed: bool = False
-    """A canary is out: it is the better pulse."""
+    probe_silent_s: float | None = None
+    """A canary is out, which is the better pulse, and has heard nothing for so long; None: none is out."""
+    pulse_timeout_s: float = 30.0
+    """How long a pulse, or a canary in its place, may keep silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class HangWatch:
         self._patience_s = terms.after_s
         self._inflight = 0
         self._busy_since = at
+        self._probe_left_s = 0.0
         self._excused_s = 0.0
         self._counters: tuple[float, ...] | None = None
         self._cpu: tuple[float, float] | None = None
@@ -109,19 +112,22 @@ class HangWatch:
             self._inflight = now.inflight
             return self._judge_busy(now)
         self._inflight = 0
-        if self._is_pulse_out or now.is_probed or not self.is_pulse_due(now.at):
+        silent_s = now.probe_silent_s
+        self._probe_left_s = 0.0 if silent_s is None else max(now.pulse_timeout_s - silent_s, 0.0)
+        if self._is_pulse_out or now.at - self._quiet_since < self.terms.pulse_s or self._probe_left_s > 0.0:
             return Fine()
+        if silent_s is not None:
+            return self.pulse_missed(now.at, f"a canary got nothing for {silent_s:.0f} s")
         return self._pulse(now.at)
 
     def look_in(self, at: float) -> float:
         """Seconds until a look may find something: until patience or the time between two pulses is over."""
         longest = min(LONGEST_LOOK_S, self.terms.after_s / LOOKS_IN_PATIENCE, self.terms.pulse_s / LOOKS_IN_PATIENCE)
-        due = self._silent_since + self._patience_s if self._inflight else self._quiet_since + self.terms.pulse_s
+        if self._inflight:
+            due = self._silent_since + self._patience_s
+        else:
+            due = max(self._quiet_since + self.terms.pulse_s, at + self._probe_left_s)
         return max(min(longest, due - at), SHORTEST_LOOK_S)
-
-    def is_pulse_due(self, at: float) -> bool:
-        """Whether nothing has been heard of it for so long that it is to be asked."""
-        return at - self._quiet_since >= self.terms.pulse_s
 
     def blind(self, seconds: float) -> None:
         """This program was late, or the machine asleep or swapping, for so long: that is no silence of the worker."""

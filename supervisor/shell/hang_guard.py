@@ -73,19 +73,11 @@ class HangGuard:
             self._watch.blind(lag_s if is_late else progress.at - self._looked.at)
         self._looked = moment(self._around.host, progress.at)
         finding = self._watch.look(progress)
-        if isinstance(finding, Fine) and not progress.inflight:
-            finding = self._canary_overdue(progress.at)
+        if progress.probe_silent_s is not None and not isinstance(finding, Fine):
+            self._canaries.cancel(Void.LANE_BUSY, "it kept silent, and the worker is asked whether it lives")
         while isinstance(finding, SendPulse):
             finding = await self._pulse()
         return finding
-
-    def _canary_overdue(self, at: float) -> Finding:
-        """A canary that keeps silent for as long as a pulse might is a pulse that brought nothing."""
-        silent_s = self._canaries.seat.silent_s(self._signs.upstream.generation)
-        if not self._watch.is_pulse_due(at) or silent_s < self._canaries.timeout_s:
-            return Fine()
-        self._canaries.cancel(Void.LANE_BUSY, f"silent for {silent_s:.0f} s, and the worker is asked whether it lives")
-        return self._watch.pulse_missed(at, f"a canary got nothing for {silent_s:.0f} s")
 
     async def _pulse(self) -> Finding:
         async with self._canaries.seat.taken(self._signs.upstream.generation):

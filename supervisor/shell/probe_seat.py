@@ -16,11 +16,6 @@ class ProbeSeat:
         self._generation = 0
         self._silent_since: float | None = None
 
-    @property
-    def is_taken(self) -> bool:
-        """Whether a probe is out."""
-        return self._lock.locked()
-
     @asynccontextmanager
     async def taken(self, generation: int) -> AsyncIterator[None]:
         """Wait for the seat, and have it for a probe of this worker for the length of the block."""
@@ -37,8 +32,8 @@ class ProbeSeat:
         if self._silent_since is not None:
             self._silent_since = self._now()
 
-    def silent_s(self, generation: int) -> float:
-        """For how long the probe of this worker that is out has heard nothing; 0 where none is."""
-        if self._silent_since is None or self._generation != generation:
-            return 0.0
-        return self._now() - self._silent_since
+    def silent_s(self, generation: int) -> float | None:
+        """For how long the probe that is out has heard nothing; None where none is, 0 for another worker's."""
+        if self._silent_since is None:
+            return None
+        return self._now() - self._silent_since if self._generation == generation else 0.0

@@ -83,7 +83,8 @@ class VitalSigns:
             oldest_prompt_tokens=gate.longest_body(generation) // BYTES_A_TOKEN,
             prefill_tok_s=self.canaries.prefill_tok_s,
             expected_s=gate.most_silent_tokens(generation) / decode_tok_s,
-            is_probed=self.canaries.seat.is_taken,
+            probe_silent_s=self.canaries.seat.silent_s(generation),
+            pulse_timeout_s=self.canaries.timeout_s,
         )
 
     async def health(self, timeout_s: float = HEALTH_TIMEOUT_S) -> str:

@@ -120,9 +120,17 @@ def test_a_pulse_that_says_nothing_comes_again_in_its_time() -> None:
 
 def test_no_pulse_is_sent_beside_a_canary() -> None:
     one = HangWatch(TERMS, 0.0)
-    assert one.look(Progress(60.0, 0, is_probed=True)) == Fine()
-    assert one.is_pulse_due(60.0)
+    assert one.look(Progress(60.0, 0, probe_silent_s=3.0)) == Fine()
     assert one.look(Progress(61.0, 0)) == SendPulse()
+
+
+def test_a_canary_that_keeps_silent_as_long_as_a_pulse_might_is_a_missed_pulse() -> None:
+    one = HangWatch(TERMS, 0.0)
+    assert one.look(Progress(59.0, 0, probe_silent_s=40.0, pulse_timeout_s=30.0)) == Fine(), "no pulse is due yet"
+    assert one.look(Progress(60.0, 0, probe_silent_s=29.0, pulse_timeout_s=30.0)) == Fine()
+    assert one.look_in(60.0) == 1.0
+    assert one.look(Progress(61.0, 0, probe_silent_s=30.0, pulse_timeout_s=30.0)) == SendPulse()
+    assert isinstance(one.pulse_missed(91.0, "no answer"), Hung)
 
 
 def test_newcomers_do_not_hide_that_none_is_answered() -> None:
