@@ -29,11 +29,15 @@ class _Cell:
 
 
 class Costs:
-    """Seconds of a step (0 drafted tokens) or a cycle that verifies `k` drafted tokens, at a context."""
+    """Seconds of a step (0 drafted tokens) or a cycle that verifies `k` drafted tokens, at a context.
+
+    What it takes to draft them is apart; for drafts that are free it is 0.
+    """
 
     def __init__(self) -> None:
         self._cells: dict[int, dict[int, _Cell]] = {}
         self._fresh: dict[int, float] = {}
+        self._drafting: dict[int, _Cell] = {}
 
     @property
     def widths(self) -> list[int]:
@@ -47,6 +51,15 @@ class Costs:
         cell.add(seconds)
         if k == 0 and bucket not in self._fresh and len(cell) >= FRESH_SAMPLES:
             self._fresh[bucket] = cell.seconds
+
+    def observe_drafting(self, k: int, seconds: float) -> None:
+        """The paid drafter guessed `k` tokens in `seconds`."""
+        self._drafting.setdefault(k, _Cell()).add(seconds)
+
+    def drafting(self, k: int) -> float | None:
+        """Seconds in which the paid drafter guesses `k` tokens; None where that has not been measured."""
+        cell = self._drafting.get(k)
+        return cell.seconds if cell else None
 
     def plain(self, context: int) -> float | None:
         """Seconds of a plain step, from the nearest context measured; None before any."""
@@ -74,6 +87,10 @@ class Costs:
             str(k): {str(bucket): round(cell.seconds * 1000, 2) for bucket, cell in sorted(cells.items())}
             for k, cells in sorted(self._cells.items())
         }
+
+    def drafting_table(self) -> dict[str, float]:
+        """Milliseconds of the paid drafter by draft length, for /stats."""
+        return {str(k): round(cell.seconds * 1000, 2) for k, cell in sorted(self._drafting.items())}
 
     def _nearest(self, k: int, bucket: int) -> tuple[int, float] | None:
         cells = self._cells.get(k)

@@ -12,6 +12,7 @@ import mlx.core as mx
 from mlx.nn.layers.base import Module
 
 from engine.sampling import Chooser
+from engine.taps import Taps
 
 CLEAR_EVERY = 256
 """Tokens between two calls of clear_cache; mlx-lm's cadence."""
@@ -21,21 +22,37 @@ class Sequence:
     """One request on the model: its tokens, their KV cache, and how the next ones are chosen.
 
     `tokens` is the prompt and the output so far, `fed` how many of them the cache holds: all but the last where
-    decoding begins, and between cycles.
+    decoding begins, and between cycles. `taps` keeps the hidden states of what is fed from here on.
     """
 
-    def __init__(self, model: Module, cache: list[Any], chooser: Chooser, tokens: list[int], fed: int = 0) -> None:
+    def __init__(
+        self,
+        model: Module,
+        cache: list[Any],
+        chooser: Chooser,
+        tokens: list[int],
+        fed: int = 0,
+        taps: Taps | None = None,
+    ) -> None:
         self.model = model
         self.cache = cache
         self.chooser = chooser
         self.tokens = tokens
         self.fed = fed
+        self._taps = taps
+        if taps is not None:
+            taps.clear()
 
     def forward(self, inputs: mx.array) -> mx.array:
         """Feed `inputs` [n] after what the cache holds; returns logits [n, vocabulary]."""
-        logits: mx.array = self.model(inputs[None], cache=self.cache)
+
+        def run() -> mx.array:
+            logits: mx.array = self.model(inputs[None], cache=self.cache)
+            return logits[0]
+
+        logits = run() if self._taps is None else self._taps.forward(run, self.fed)
         self.fed += inputs.size
-        return logits[0]
+        return logits
 
     def recent(self, extra: list[int]) -> mx.array:
         """The tokens that penalties may look at for the choice of len(extra) + 1 rows, ending with `extra`."""

@@ -13,8 +13,9 @@ from typing import Protocol, cast
 
 import mlx.core as mx
 
-from engine.drafters import Draft, Drafter
+from engine.drafters import Draft, Drafter, PaidDrafter
 from engine.plain import CLEAR_EVERY, Pipeline, Sequence
+from engine.proposals import DraftPolicy, Proposer
 from engine.rollback import rewind
 
 Spend = Callable[[str, float], None]
@@ -30,23 +31,21 @@ class Step:
     seconds: float
 
 
-class Policy(Protocol):
-    """Decides how much to draft, and is told what came of it; engine.controller is the one that serves."""
+class Policy(DraftPolicy, Protocol):
+    """Decides how much to draft, and is told what came of it; engine.controller is the one that serves.
 
-    @property
-    def widest(self) -> int:
-        """The longest draft worth proposing."""
+    `paid_s`: how much of a step's or cycle's seconds the paid drafter took.
+    """
 
     def sequence_began(self) -> None:
         """New content begins."""
 
-    def choose(self, context: int, draft: Draft) -> int:
-        """How many of the draft's tokens to verify in the next step."""
-
-    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float) -> None:
+    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float, paid_s: float) -> None:
         """A plain step gave these tokens."""
 
-    def cycle_ended(self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float) -> None:
+    def cycle_ended(
+        self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float, paid_s: float
+    ) -> None:
         """A cycle verified this draft, accepted its first tokens, and gave these tokens."""
 
     def sequence_ended(self) -> None:
@@ -54,42 +53,50 @@ class Policy(Protocol):
 
 
 def decode(
-    sequence: Sequence, room: int, stops: frozenset[int], *, drafter: Drafter, policy: Policy, spend: Spend
+    sequence: Sequence,
+    room: int,
+    stops: frozenset[int],
+    *,
+    drafter: Drafter,
+    policy: Policy,
+    spend: Spend,
+    paid: PaidDrafter | None = None,
 ) -> Iterator[Step]:
     """Decode until a token of `stops`, which is the last one given, or `room` tokens.
 
+    `drafter` is asked at each step, `paid` when the policy orders it.
     `spend` is told where the time went: (`backbone`, `draft`, `sample` or `cache`, seconds).
     """
     pipeline = Pipeline(sequence)
     laps = _Laps(spend)
     ended = time.monotonic()
-    drafter.begin(sequence.tokens)
+    proposer = Proposer(drafter, paid, policy)
+    proposer.begin(sequence.tokens)
     policy.sequence_began()
     cleared = len(sequence.tokens)
     while room > 0:
         context = len(sequence.tokens)
-        draft = drafter.propose(min(policy.widest, room - 1))
-        k = policy.choose(context, draft)
+        proposal = proposer.propose(context, room, is_ahead=pipeline.is_ahead)
         laps.end("draft")
-        draft = Draft(draft.tokens[:k], draft.kind)
-        if k and not pipeline.is_ahead:
+        draft = proposal.draft
+        if draft.tokens and not pipeline.is_ahead:
             tokens, accepted = _cycle(sequence, draft.tokens, stops, laps)
         else:
             # A step under way is read before a cycle begins: its token is needed, and its time is spent already.
             draft, accepted = Draft(), 0
-            tokens = (pipeline.advance(launch_next=not k and room > 1),)
+            tokens = (pipeline.advance(launch_next=not proposal.wanted and room > 1),)
             laps.end("backbone")
         if len(sequence.tokens) - cleared >= CLEAR_EVERY:
             mx.clear_cache()
             cleared = len(sequence.tokens)
             laps.end("cache")
-        drafter.extend(list(tokens))
+        proposer.extend(list(tokens))
         laps.end("draft")
         seconds, ended = laps.start - ended, laps.start
         if draft.tokens:
-            policy.cycle_ended(context, draft, accepted, tokens, seconds)
+            policy.cycle_ended(context, draft, accepted, tokens, seconds, proposal.paid_s)
         else:
-            policy.step_ended(context, tokens, seconds)
+            policy.step_ended(context, tokens, seconds, proposal.paid_s)
         yield Step(tokens, len(draft.tokens), min(accepted, len(tokens)), seconds)
         laps.restart()
         room -= len(tokens)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from engine.taps import Taps
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,18 @@ class Drafter(Protocol):
 
     def propose(self, limit: int) -> Draft:
         """Guess at most `limit` tokens after those known; an empty draft where there is nothing to go by."""
+
+
+class PaidDrafter(Drafter, Protocol):
+    """A drafter whose guesses cost time on the device: it is asked only when they are expected to pay."""
+
+    @property
+    def longest(self) -> int:
+        """The most tokens it guesses at once."""
+
+    @property
+    def taps(self) -> Taps | None:
+        """The target's hidden states that it reads, which each sequence has to keep; None for none."""
 
 
 class NoDrafter:

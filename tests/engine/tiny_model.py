@@ -16,8 +16,9 @@ from mlx_lm.models.llama import Model, ModelArgs
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from engine.drafters import Draft, Drafter
+from engine.drafters import Draft, Drafter, PaidDrafter
 from engine.plain import Sequence
+from engine.proposals import Order
 from engine.request import Sampling
 from engine.sampling import Chooser
 from engine.speculate import decode
@@ -88,7 +89,8 @@ def reference(model: Module, prompt: list[int], count: int, **options: object) -
 class ScriptedPolicy:
     """Drafts as many tokens as a random schedule says, whatever it costs."""
 
-    def __init__(self, widths: Iterable[int], seed: int = 0) -> None:
+    def __init__(self, widths: Iterable[int], seed: int = 0, shadows: float = 0.0) -> None:
+        self._shadows = shadows
         self._widths = list(widths)
         self._dice = random.Random(seed)
         self.widest = max(self._widths)
@@ -99,9 +101,16 @@ class ScriptedPolicy:
     def choose(self, context: int, draft: Draft) -> int:
         return min(self._dice.choice(self._widths), len(draft.tokens))
 
-    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float) -> None: ...
+    def order(self, context: int, kind: str, limit: int) -> Order:
+        return Order(min(self._dice.choice(self._widths), limit), is_shadow=self._dice.random() < self._shadows)
 
-    def cycle_ended(self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float) -> None:
+    def shadow_drafted(self, draft: Draft, seconds: float) -> None: ...
+
+    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float, paid_s: float) -> None: ...
+
+    def cycle_ended(
+        self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float, paid_s: float
+    ) -> None:
         self.cycles.append((len(draft.tokens), accepted))
 
     def sequence_ended(self) -> None: ...
@@ -139,13 +148,15 @@ def decoded(
     *,
     sampling: Sampling | None = None,
     stops: frozenset[int] = frozenset(),
+    paid: PaidDrafter | None = None,
 ) -> list[int]:
     """What our loop gives, checking after every step that cache and tokens belong together."""
-    sequence = Sequence(model, make_prompt_cache(model), Chooser(sampling or Sampling(temperature=0)), list(prompt))
+    chooser = Chooser(sampling or Sampling(temperature=0))
+    sequence = Sequence(model, make_prompt_cache(model), chooser, list(prompt), taps=paid.taps if paid else None)
     if len(prompt) > 1:
         sequence.forward(mx.array(prompt[:-1]))
     output: list[int] = []
-    for step in decode(sequence, count, stops, drafter=drafter, policy=policy, spend=lambda *_: None):
+    for step in decode(sequence, count, stops, drafter=drafter, policy=policy, spend=lambda *_: None, paid=paid):
         output += step.tokens
         assert sequence.tokens == prompt + output
         assert {layer.offset for layer in sequence.cache} == {sequence.fed}
