@@ -9,7 +9,8 @@ LANE = "lanes: {chat: {command: [serve, '{port}']%s}}"
 
 
 def plan(old: str, new: str) -> ReloadPlan:
-    return plan_reload(loaded(old).settings, loaded(new).settings)
+    before = loaded(old).settings
+    return plan_reload(before, loaded(new).settings, before)
 
 
 def test_each_top_level_key_that_only_a_new_daemon_takes_up_is_named() -> None:
