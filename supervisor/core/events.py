@@ -129,8 +129,6 @@ class WorkerReady(WorkerEvent):
 class WorkerExited(WorkerEvent):
     code: int | None = None
     signal: str | None = None
-    tail: str = ""
-    """The last lines of its output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,3 @@ HAS_WORKER = frozenset(
 
 SERVES = frozenset({_S.SERVING, _S.SUSPECT})
 """States in which a request is sent to the worker at once."""
-
-WAITS_FOR_A_PERSON = frozenset({_S.STOPPED, _S.DRAINED, _S.FAILED})
-"""States that nothing but a person changes."""

@@ -14,6 +14,8 @@ import asyncio
 import signal
 from collections.abc import Callable
 
+import structlog
+
 from supervisor.core import events as ev
 from supervisor.core.workers import stop_patience_s
 from supervisor.settings import LaneSettings
@@ -25,12 +27,14 @@ from supervisor.shell.handoff import Handoff
 from supervisor.shell.hang_guard import HangGuard
 from supervisor.shell.launch import Launch, launch_of, served_models
 from supervisor.shell.pace import every
-from supervisor.shell.process import SpawnFailedError, WorkerProcess, WorkerSpec
+from supervisor.shell.process import ExitStatus, SpawnFailedError, WorkerProcess, WorkerSpec
 from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.survivors import Entry
 from supervisor.shell.tasks import Tasks
 from supervisor.shell.upstream import Upstream
 from supervisor.shell.vital_signs import VitalSigns
+
+log = structlog.get_logger(__name__)
 
 ROOM_LOOK_S = 0.25
 READY_LOOK_S = 0.1
@@ -190,8 +194,15 @@ class Attendant:
         self._let_go_of_start()
         left = await process.reap_leftovers()
         await self._around.ledger.worker_gone(self.lane.name, self.generation, left)
-        tail = process.output.tail(TAIL_LINES) if process.output else ""
-        self._say(ev.WorkerExited(self._now(), self.generation, status.code, status.signal, tail))
+        if not self._is_stopping:
+            self._tell_last_words(process, status)
+        self._say(ev.WorkerExited(self._now(), self.generation, status.code, status.signal))
+
+    def _tell_last_words(self, process: Process, status: ExitStatus) -> None:
+        """Why a worker died by itself is mostly in what it printed last."""
+        words = process.output.tail(TAIL_LINES) if process.output else ""
+        about = {"lane": self.lane.name, "generation": self.generation, "pid": process.pid}
+        log.warning("worker_died", **about, code=status.code, signal=status.signal, last_words=words)
 
     async def _spawned(self, launch: Launch) -> Process:
         if self.lane.is_attached:
