@@ -75,6 +75,8 @@ class Attendant:
         self._life: asyncio.Task[None] | None = None
         self._parting: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._signs: VitalSigns | None = None
+        self._guard: HangGuard | None = None
         self._is_stopping = self._is_last = False
 
     @property
@@ -83,8 +85,15 @@ class Attendant:
         return f"{self.lane.name}/{self.generation}"
 
     def take(self, lane: LaneSettings) -> None:
-        """A reload: a worker that need not be replaced for it is at once spoken to as the new settings say."""
-        if self.upstream and lane.worker_key() == self.lane.worker_key():
+        """A reload: a worker that need not be replaced for it is at once watched and spoken to as the new one says."""
+        if lane.worker_key() != self.lane.worker_key():
+            return
+        self.lane = lane
+        if self._signs:
+            self._signs.lane = lane
+        if self._guard:
+            self._guard.take(lane)
+        if self.upstream:
             token = {"Authorization": self.upstream.headers["Authorization"]} if lane.is_ours else {}
             self.upstream.take({**lane.sent_headers(), **token}, served_models(lane))
 
@@ -215,7 +224,8 @@ class Attendant:
         lane, state_dir = self.lane, self._around.state_dir
         cwd = launch.cwd or state_dir / "lanes" / lane.name
         if launch.cwd is None:
-            cwd.mkdir(mode=0o700, parents=True, exist_ok=True)
+            cwd.parent.mkdir(mode=0o700, exist_ok=True)  # one at a time: what `parents` makes is open to others
+            cwd.mkdir(mode=0o700, exist_ok=True)
         return WorkerSpec(
             argv=launch.argv,
             env=launch.env,
@@ -232,7 +242,7 @@ class Attendant:
 
     async def _watch(self, process: Process, launch: Launch) -> None:
         self.upstream = Upstream(self.generation, launch.url, launch.headers, served_models(self.lane))
-        signs = VitalSigns(self.lane, process, self.upstream, launch.port, self._gate, self._canaries)
+        signs = self._signs = VitalSigns(self.lane, process, self.upstream, launch.port, self._gate, self._canaries)
         async for _ in every(READY_LOOK_S):
             self.trouble = await signs.what_is_missing(self.lane.start_timeout)
             if signs.is_hopeless:
@@ -246,7 +256,7 @@ class Attendant:
         await self._read_on(signs, process)
 
     async def _read_on(self, signs: VitalSigns, process: Process) -> None:
-        guard = HangGuard(
+        guard = self._guard = HangGuard(
             self.lane,
             signs,
             self._around,

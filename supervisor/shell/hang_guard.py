@@ -57,9 +57,17 @@ class HangGuard:
         self._looked = moment(around.host, self._now())
         self._busy_since: float | None = None
 
+    def take(self, lane: LaneSettings) -> None:
+        """A reload changed how long a worker may be silent."""
+        self._lane = lane
+        self._watch.terms = HangTerms(lane.hang.after, lane.hang.pulse)
+
     async def run(self) -> None:
         """Look whenever a look may find something, until the worker hangs."""
-        while not isinstance(finding := await self._look(), Hung):
+        while True:
+            finding = await self._look()
+            if isinstance(finding, Hung):
+                break
             await asyncio.sleep(self._watch.look_in(self._now()))
         self._hung(finding.evidence)
 
