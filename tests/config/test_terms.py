@@ -16,8 +16,8 @@ def terms(body: str, top: str = "", *, is_macos: bool = False) -> LaneTerms:
     return lane_terms(settings, settings.lanes["a"], memory_total_bytes=MEMORY, is_macos=is_macos)
 
 
-def test_a_lane_without_keys_lives_under_the_cores_own_defaults() -> None:
-    assert terms("model: m") == LaneTerms(memory_budget_bytes=80 * 10**9)
+def test_a_lane_without_keys_lives_under_the_cores_own_defaults_and_hands_its_prefix_on() -> None:
+    assert terms("model: m") == LaneTerms(memory_budget_bytes=80 * 10**9, handoff_s=10.0)
 
 
 def test_a_given_budget_is_taken_as_it_is() -> None:
