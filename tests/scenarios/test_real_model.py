@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from supervisor.cli.demo.reader import Answer, Reader
+from supervisor.cli.demo.slower import cpu_seconds
 from supervisor.cli.demo.slowing import slowed
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
 from tests.waiting import wait_until
@@ -77,11 +79,14 @@ async def slow_it(daemon: RunningDaemon) -> Measured:
     await daemon.serving("smollm2", 300)
     await wait_until(is_measured, 180, "the baseline")
     reader = Reader(daemon.url, "smollm2", QUESTIONS)
+    pid = (await daemon.lane("smollm2"))["worker"]["pid"]
+    began, used_s = time.monotonic(), cpu_seconds(pid)
     before = await reader.read_each_once()
+    cores = (cpu_seconds(pid) - used_s) / (time.monotonic() - began)
     lane, runs = await daemon.lane("smollm2"), len(await clean_runs(daemon))
     reading = asyncio.ensure_future(reader.read_on())
     try:
-        async with slowed(lane["worker"]["pid"], FACTOR):
+        async with slowed(pid, cores / FACTOR):
             records = await wait_until(lambda: daemon.recycles("smollm2"), 400, "the recycle to be done")
     finally:
         reader.stop()

@@ -30,8 +30,7 @@ class Narrator:
                 self._tell_runs()
             self._runs.append(float(document["decode_tok_s"]))
         elif kind == "state":
-            self._tell_runs()
-            self._changed(str(document.get("state")), str(document.get("was")), str(document.get("reason") or ""))
+            self._told_of(str(document.get("state")), str(document.get("was")), str(document.get("reason") or ""))
 
     def _tell_runs(self) -> None:
         if not self._runs:
@@ -42,13 +41,16 @@ class Narrator:
         self._screen.tell("canary", f"{how}, {of_fresh} of fresh")
         self._runs = []
 
-    def _changed(self, state: str, was: str, reason: str) -> None:
+    def _told_of(self, state: str, was: str, reason: str) -> None:
         if state == self._state:
-            return
+            return  # only the reason is new
         self._state = state
+        self._tell_runs()
         match state:
             case "suspect":
-                self._screen.tell("suspicion", reason, "warn")
+                self._screen.tell(
+                    "suspicion", "the worker, or a bad moment of the machine? More canaries will tell", "warn"
+                )
             case "draining":
                 self._screen.tell("verdict", f"worker aged: {reason}", "bad")
                 self._screen.tell("drain", "the answer under way may finish; what is asked now is held")

@@ -12,6 +12,7 @@ from supervisor.cli.demo.narrator import Narrator
 from supervisor.cli.demo.present import Present
 from supervisor.cli.demo.reader import Answer, Reader
 from supervisor.cli.demo.screen import Screen
+from supervisor.cli.demo.slower import cpu_seconds
 from supervisor.cli.demo.slowing import slowed
 from supervisor.cli.demo.stage import LANE, Stage, staged
 from supervisor.cli.exits import CommandError, Exit
@@ -80,10 +81,10 @@ class Play:
 
     async def _acts(self) -> Outcome:
         await self._start()
-        before = await self._measure()
+        before, cores = await self._measure()
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(self._reader.read_on())
-            async with slowed(self._facts.pid, FACTOR):
+            async with slowed(self._facts.pid, cores / FACTOR):
                 record = await self._recycle()
             self._reader.stop()
             await reading
@@ -108,21 +109,24 @@ class Play:
             "baseline", f"{rate(facts.fresh_tok_s)} tok/s is fresh here, by {len(facts.samples)} canary runs", "good"
         )
 
-    async def _measure(self) -> list[Answer]:
+    async def _measure(self) -> tuple[list[Answer], float]:
+        """The uninterrupted answers, and how many processor seconds a second the fresh worker used for them."""
+        began, used_s, pid = self._screen.elapsed_s(), cpu_seconds(self._facts.pid), self._facts.pid
         answers = await self._reader.read_each_once()
+        cores = (cpu_seconds(pid) - used_s) / (self._screen.elapsed_s() - began)
         for answer in answers:
             if not answer.is_whole:
                 raise CommandError(f"the demo's client got no whole answer: {answer.error}")
         self._screen.tell(
             "client", f"{len(answers)} answers streamed without interruption; their sha256 are kept", "good"
         )
-        return answers
+        return answers, cores
 
     async def _recycle(self) -> dict[str, Any]:
         facts = self._facts
         self._screen.tell(
             "slow-down",
-            f"process {facts.pid} gets a third of the time: another process sends it SIGSTOP and SIGCONT by turns",
+            f"process {facts.pid} gets a third of its processor time from now on, by SIGSTOP and SIGCONT from outside",
             "bad",
         )
         self._narrator.is_telling = True

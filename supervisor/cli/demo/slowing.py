@@ -14,10 +14,10 @@ END_S = 5.0
 
 
 @asynccontextmanager
-async def slowed(pid: int, factor: float) -> AsyncIterator[None]:
-    """Within the block ``pid`` runs ``factor`` times slower; behind it, however it is left, at full speed."""
+async def slowed(pid: int, cores: float) -> AsyncIterator[None]:
+    """Within the block ``pid`` gets at most ``cores`` processor seconds a second; behind it, all it wants."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "supervisor.cli.demo.slower", str(pid), str(factor)),
+        *(sys.executable, "-P", "-m", "supervisor.cli.demo.slower", str(pid), str(cores)),
         stdin=asyncio.subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is for the demo, which then ends this one
     )
