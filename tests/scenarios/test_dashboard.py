@@ -35,7 +35,6 @@ def lanes(**keys: Any) -> dict[str, Any]:
 async def daemon(tmp_path: Path) -> AsyncIterator[RunningDaemon]:
     async with running_daemon(tmp_path / "daemon", lanes()) as running:
         await running.serving("worker")
-        await measured(running, "worker")
         yield running
 
 
@@ -48,6 +47,7 @@ async def measured(daemon: RunningDaemon, lane: str) -> None:
 
 
 async def test_lanes_and_their_speed_are_seen_and_nobody_else_is_asked(daemon: RunningDaemon) -> None:
+    await measured(daemon, "worker")
     async with visiting(daemon.url) as visit:
         page = visit.page
         await expect(page.get_by_role("heading", name="worker", exact=True)).to_be_visible()
@@ -97,7 +97,7 @@ async def test_cancelling_does_nothing_and_a_drained_lane_can_be_resumed(daemon:
         await page.get_by_role("button", name="Drain").click()
         await page.get_by_role("dialog").get_by_role("button", name="Drain").click()
         await expect(page.locator(".who .state")).to_have_text("drained")
-        await expect(page.locator("#told")).to_contain_text("worker is drained")
+        await expect(page.locator("#spoken")).to_contain_text("worker is drained")
         await page.get_by_role("button", name="Resume").click()
         await page.get_by_role("dialog").get_by_role("button", name="Resume").click()
         await expect(page.locator(".who .state")).to_have_text("serving")
@@ -126,6 +126,10 @@ async def test_the_page_asks_for_a_key_and_keeps_only_a_cookie_that_scripts_cann
             await expect(page.get_by_role("heading", name="worker", exact=True)).to_be_visible()
             await expect(page.locator("#line")).to_contain_text("live")
             assert await page.evaluate("document.cookie + JSON.stringify([localStorage, sessionStorage])") == "[{},{}]"
+            await daemon.end()
+            await daemon.start()
+            await daemon.listening()
+            await expect(page.get_by_label("Admin key")).to_be_visible(timeout=30_000)
 
 
 async def test_a_daemon_that_comes_back_is_seen_again_without_a_reload(daemon: RunningDaemon) -> None:

@@ -3,6 +3,7 @@
 import { post } from "./api.js";
 import { confirm } from "./confirm.js";
 import { h, set } from "./dom.js";
+import { tell } from "./tell.js";
 
 const SERVES = ["serving", "suspect"];
 const WITHOUT = ["stopped", "unloaded", "failed"];
@@ -35,8 +36,7 @@ export class Actions {
   #lane = null;
   #buttons = new Map();
 
-  constructor(tell) {
-    this.tell = tell;
+  constructor() {
     this.element = h("div", { class: "actions", role: "group", "aria-label": "Ask the lane" });
     for (const [what, action] of Object.entries(ACTIONS)) {
       const button = h("button", { type: "button", onclick: () => this.#ask(what) }, action.title);
@@ -61,7 +61,7 @@ export class Actions {
     const { title, means, takesReason } = ACTIONS[what];
     await confirm({ title: `${title} ${name}?`, means, button: title, takesReason }, async (reason) => {
       await post(`/api/lanes/${encodeURIComponent(name)}/${what}`, reason ? { reason } : {});
-      this.tell(`Asked: ${what} ${name}.`);
+      tell(`Asked: ${what} ${name}.`);
     });
   }
 }

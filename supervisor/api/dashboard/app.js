@@ -11,7 +11,7 @@ import { worthSentence } from "./worth.js";
 
 const store = new Store();
 const list = new LaneList(byId("lanes"), store, choose);
-const detail = new LaneDetail(byId("detail"), store, (text) => say(byId("told"), text));
+const detail = new LaneDetail(byId("detail"), store);
 const live = new Live(store, tellLine);
 
 store.addEventListener("change", (event) => draw(event.detail));

@@ -8,20 +8,20 @@ import { Output } from "./output.js";
 import { Recycles } from "./recycles.js";
 import { showRecord } from "./record.js";
 import { Speed } from "./speed.js";
+import { speak } from "./tell.js";
 import { ago, clock, spaced } from "./words.js";
 
 export class LaneDetail {
   #name = null;
 
-  constructor(place, store, tell) {
+  constructor(place, store) {
     this.store = store;
-    this.tell = tell;
     this.heading = h("h2", { class: "title" });
     this.state = h("span", { class: "state large" });
     this.since = h("span", { class: "quiet" });
     this.reason = h("p", { class: "reason" });
     this.next = h("p", { class: "next" });
-    this.actions = new Actions(tell);
+    this.actions = new Actions();
     this.facts = new Facts();
     this.speed = new Speed(showRecord);
     this.recycles = new Recycles(showRecord);
@@ -67,7 +67,7 @@ export class LaneDetail {
   #drawState(lane, isOther) {
     say(this.heading, lane.name);
     const state = spaced(lane.state);
-    if (!isOther && this.state.textContent !== state) this.tell(`${lane.name} is ${state}: ${lane.reason}`);
+    if (!isOther && this.state.textContent !== state) speak(`${lane.name} is ${state}: ${lane.reason}`);
     say(this.state, state);
     set(this.state, "data-tone", toneOf(lane));
     say(this.since, ago(lane.since));

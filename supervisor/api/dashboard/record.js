@@ -16,10 +16,17 @@ export function showRecord(record) {
   ]);
 }
 
+/** "256: 63.2, 3072: 29.3 tok/s"; empty where there is only one. */
+function sizesOf(bySize) {
+  const sizes = Object.entries(bySize).map(([size, tokS]) => `${size}: ${rate(tokS)}`);
+  return sizes.length > 1 ? `${sizes.join(", ")} tok/s` : "";
+}
+
 function rowsOf(record) {
   const { before = {}, worker = {}, memory = {}, stop = {}, drain = {}, prefix_cache: prefix = {} } = record;
   return [
     ["Speed", [speedsOf(record), sharesOf(record)].filter(Boolean).join(", ")],
+    ["By prompt size", sizesOf(before.by_prompt_tokens ?? {})],
     ["Sure", before.interval ? `between ${share(before.interval[0])} and ${share(before.interval[1])} of fresh, confidence ${share(before.confidence)}` : ""],
     ["Runs", before.samples?.length ? before.samples.map(rate).join(", ") : ""],
     ["Downtime", `${downtimeOf(record)}, ${spaced(record.replace)}`],
