@@ -18,6 +18,7 @@ from aiohttp import web
 
 from supervisor import logs
 from supervisor.api.app import build_app
+from supervisor.api.listener import listening
 from supervisor.api.page import page_routes
 from supervisor.config import ConfigError, Loaded, load
 from supervisor.errors import FreshlaneError
@@ -45,7 +46,6 @@ log = structlog.get_logger(__name__)
 
 OK, FAILED, BAD_CONFIG, PORT_TAKEN = 0, 1, 2, 69
 HISTORY_FILE = "history.sqlite"
-LISTENER_CLOSE_S = 5.0
 REST_AFTER_PANIC_S = 3600.0
 
 
@@ -218,17 +218,14 @@ async def _reload(fleet: Fleet) -> None:
 
 @asynccontextmanager
 async def _listening(app: web.Application, settings: Settings) -> AsyncIterator[None]:
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=LISTENER_CLOSE_S, access_log=None)
-    await runner.setup()
-    try:
-        if ports.is_taken(settings.listen_port, settings.listen_host):
-            raise PortTakenError(settings.listen_host, settings.listen_port)
+    host, port = settings.listen_host, settings.listen_port
+    if ports.is_taken(port, host):
+        raise PortTakenError(host, port)
+    async with contextlib.AsyncExitStack() as closing:
         try:
-            await web.TCPSite(runner, settings.listen_host, settings.listen_port, reuse_address=True).start()
+            await closing.enter_async_context(listening(app, host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                raise PortTakenError(settings.listen_host, settings.listen_port) from error
-            raise CannotListenError(settings.listen_host, settings.listen_port, error) from error
+                raise PortTakenError(host, port) from error
+            raise CannotListenError(host, port, error) from error
         yield
-    finally:
-        await runner.cleanup()

@@ -10,6 +10,7 @@ from aiohttp import web
 from supervisor.api.access import Access, AccessSettings, allow_reading
 from supervisor.api.faults import tell_faults
 from supervisor.api.fleet_view import FleetView, RunnerView
+from supervisor.api.listener import note_head
 from supervisor.api.routes_api import api_routes
 from supervisor.api.routes_ops import ops_routes
 from supervisor.api.routes_v1 import v1_routes
@@ -57,7 +58,7 @@ def assemble(
     """The front, the login and ``more``, behind access and with errors of one shape."""
     sessions = Sessions()
     access = Access(settings, token, sessions)
-    app = web.Application(middlewares=[tell_faults, access.middleware], client_max_size=LONGEST_BODY_BYTES)
+    app = web.Application(middlewares=[note_head, tell_faults, access.middleware], client_max_size=LONGEST_BODY_BYTES)
     app.on_response_prepare.append(allow_reading)
     app.add_routes([*more, *session_routes(sessions, access.is_admin_key)])
     app.add_routes(v1_routes(directory, lambda: settings().max_body))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from supervisor.shell.headers import request_id_of
@@ -25,6 +26,8 @@ async def tell_faults(request: web.Request, handler: Handler) -> web.StreamRespo
         headers = {name: value for name, value in error.headers.items() if name == "Allow"}
         text = f"{error.reason}: {request.method} {request.path}"
         return _answer(request, RefusedError(error.status, None, text, headers=headers))
+    except (web.RequestPayloadError, HttpProcessingError):
+        return _answer(request, RefusedError(400, "invalid_body", "The body cannot be decoded, or is not complete."))
     except ConnectionError:
         raise  # the client has left
     except Exception:

@@ -61,7 +61,14 @@ class RunningDaemon:
                 stdout=log,
                 stderr=log,
             )
-        self.session = self.session or aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
+        await self.open_session()
+
+    async def open_session(self) -> None:
+        """Make ready to ask; for a daemon that a test started in its own way."""
+        connector = aiohttp.TCPConnector(limit=0)
+        self.session = self.session or aiohttp.ClientSession(
+            connector=connector, timeout=aiohttp.ClientTimeout(total=None)
+        )
 
     async def listening(self) -> None:
         """Wait until it answers; one that has ended never will."""
