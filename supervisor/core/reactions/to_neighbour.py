@@ -54,13 +54,11 @@ def _of_candidate(lane: Organs, event: WorkerEvent) -> None:
             lane.overlap.candidate_ready(event.at)
         case SampleTaken(sample=sample):
             _sampled(lane, sample, event.at)
-        case SpawnFailed(reason=reason):
-            lost(lane, event.at, reason)
         case WorkerHung(evidence=evidence):
             lane.overlap.candidate_lost(event.at, evidence)
             lane.measurer.begin_cadence(event.at)
-        case WorkerExited():
-            lost(lane, event.at, f"it exited with code {event.code}")
+        case SpawnFailed() | WorkerExited():
+            lost(lane, event.at, event.reason if isinstance(event, SpawnFailed) else f"it exited with code {event.code}")
         case _:
             pass  # readings of a worker that does not serve yet
 
