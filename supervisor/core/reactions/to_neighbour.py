@@ -58,7 +58,8 @@ def _of_candidate(lane: Organs, event: WorkerEvent) -> None:
             lane.overlap.candidate_lost(event.at, evidence)
             lane.measurer.begin_cadence(event.at)
         case SpawnFailed() | WorkerExited():
-            lost(lane, event.at, event.reason if isinstance(event, SpawnFailed) else f"it exited with code {event.code}")
+            why = event.reason if isinstance(event, SpawnFailed) else f"it exited with code {event.code}"
+            lost(lane, event.at, why)
         case _:
             pass  # readings of a worker that does not serve yet
 
