@@ -13,7 +13,7 @@ from playwright.async_api import expect
 
 from tests.scenarios.browser import CHROMIUM, DESK, PHONE, visiting
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
-from tests.scenarios.quick_lanes import BUSY_CANARY, config, quick_lane, record
+from tests.scenarios.quick_lanes import BUSY_CANARY, RESTING_CANARY, config, quick_lane, record
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -25,10 +25,13 @@ pytestmark = [
 KEY = "let-me-in"
 
 
-def lanes(**keys: Any) -> dict[str, Any]:
-    canary = {**BUSY_CANARY, "prompt_tokens": [256, 1024], "timeout": "10s", "host_check": "off"}
-    worker = quick_lane({"tok_s": 200}, canary=canary, hang={"after": "60s", "pulse": "60s"})
-    return {**config(worker=worker, other=quick_lane({"tok_s": 100})), **keys}
+BUSY = {**BUSY_CANARY, "prompt_tokens": [256, 1024], "timeout": "10s", "host_check": "off"}
+PATIENT = {"after": "60s", "pulse": "60s"}
+
+
+def lanes(canary: dict[str, Any] = RESTING_CANARY, **keys: Any) -> dict[str, Any]:
+    worker = quick_lane({"tok_s": 200}, canary={**canary}, hang={**PATIENT})
+    return {**config(worker=worker, other=quick_lane({"tok_s": 100}, hang={**PATIENT})), **keys}
 
 
 @pytest.fixture
@@ -46,23 +49,25 @@ async def measured(daemon: RunningDaemon, lane: str) -> None:
     await wait_until(fact, 90.0, f"runs of both sizes; see {daemon.log_path}")
 
 
-async def test_lanes_and_their_speed_are_seen_and_nobody_else_is_asked(daemon: RunningDaemon) -> None:
-    await measured(daemon, "worker")
-    async with visiting(daemon.url) as visit:
-        page = visit.page
-        await expect(page.get_by_role("heading", name="worker", exact=True)).to_be_visible()
-        await expect(page.locator(".who .state")).to_have_text("serving")
-        await expect(page.locator(".facts")).to_contain_text("tok/s")
-        await expect(page.locator("#line")).to_contain_text("live")
-        await page.get_by_role("tab", name="1024-token prompts").click()
-        await expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("at 1024 prompt tokens: [1-9]"))
-        await page.keyboard.press("ArrowLeft")
-        await expect(page.get_by_role("tab", name="256-token prompts")).to_be_focused()
-        await expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("at 256 prompt tokens: [1-9]"))
-        await page.get_by_role("button", name="other").click()
-        await expect(page.get_by_role("heading", name="other", exact=True)).to_be_visible()
-        assert visit.complaints == []
-        assert {url for url in visit.asked if not url.startswith(daemon.url)} == set()
+async def test_lanes_and_their_speed_are_seen_and_nobody_else_is_asked(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path / "daemon", lanes(canary=BUSY)) as daemon:
+        await measured(daemon, "worker")
+        async with visiting(daemon.url) as visit:
+            page = visit.page
+            await expect(page.get_by_role("heading", name="worker", exact=True)).to_be_visible()
+            # A busy machine makes a fake worker slow, and then it is suspected.
+            await expect(page.locator(".who .state")).to_have_text(re.compile("serving|suspect"))
+            await expect(page.locator(".facts")).to_contain_text("tok/s")
+            await expect(page.locator("#line")).to_contain_text("live")
+            await page.get_by_role("tab", name="1024-token prompts").click()
+            await expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("at 1024 prompt.*: [1-9]"))
+            await page.keyboard.press("ArrowLeft")
+            await expect(page.get_by_role("tab", name="256-token prompts")).to_be_focused()
+            await expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("at 256 prompt.*: [1-9]"))
+            await page.get_by_role("button", name="other").click()
+            await expect(page.get_by_role("heading", name="other", exact=True)).to_be_visible()
+            assert visit.complaints == []
+            assert {url for url in visit.asked if not url.startswith(daemon.url)} == set()
 
 
 async def test_a_recycle_is_asked_for_confirmed_seen_live_and_read(daemon: RunningDaemon) -> None:
