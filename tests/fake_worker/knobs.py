@@ -92,6 +92,7 @@ class Knobs:
     exit_code: int = knob(0, "not 0: exits with it after the start delay; of --fail-spawns only those, 0 is 1")
     health: Literal["ok", "500", "hang"] = knob("ok", "what /health does")
     health_status: str = knob("ok", "the status that its body tells, with 200")
+    listener: Literal["open", "closed"] = knob("open", "closed: it takes no connections any more, and drops idle ones")
     mode: Mode = knob("ok", "what generation does; no_done, cut, error_event and stall after --mode-tokens tokens")
     mode_tokens: int = knob(3, "tokens sent before that")
     mode_after: int = knob(0, "requests served well before the mode begins")
@@ -181,7 +182,8 @@ def _for_this_generation(knobs: Knobs) -> Knobs:
     """A later generation than the ill ones is well."""
     if not knobs.ill_generations or int(os.environ.get("FRESHLANE_GENERATION", "0")) <= knobs.ill_generations:
         return knobs
-    return dataclasses.replace(knobs, mode="ok", health="ok", health_status="ok", sigterm="exit", crash_after=0)
+    well: dict[str, Any] = {"mode": "ok", "health": "ok", "health_status": "ok", "listener": "open", "crash_after": 0}
+    return dataclasses.replace(knobs, **well, sigterm="exit")
 
 
 def _plain(value: Any) -> Any:

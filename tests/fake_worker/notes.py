@@ -27,7 +27,10 @@ def note_request(knobs: Knobs, request: Request) -> None:
 
 
 def note_answer(knobs: Knobs, request: Request, status: int, tape: Tape, began: float) -> None:
-    """`began` and `ended` are monotonic seconds; `sha256` and `bytes` are of the exact body sent, less its framing; `status` 0: no answer was begun."""
+    """`sha256` and `bytes` are of the exact body sent, less its framing; `status` 0: no answer was begun.
+
+    `began` and `ended` are monotonic seconds.
+    """
     if knobs.digest_file is None:
         return
     line = {

@@ -67,6 +67,7 @@ class Server:
             holders.spawn(knobs)
         async with asyncio.TaskGroup() as tasks:
             flood = tasks.create_task(self._flood())
+            closing = tasks.create_task(self._close_when_told(server))
             await self._stopping.wait()
             server.close()
             for writer in self._idle:
@@ -75,7 +76,17 @@ class Server:
             if self._knobs().sigterm == "slow":
                 await asyncio.sleep(self._knobs().term_seconds)
             flood.cancel()
+            closing.cancel()
         return 0
+
+    async def _close_when_told(self, server: asyncio.Server) -> None:
+        is_open = True
+        while is_open:
+            await asyncio.sleep(0.02)
+            is_open = self._knobs().listener == "open"
+        server.close()
+        for writer in self._idle:
+            writer.close()
 
     def _on_signal(self) -> None:
         choice = self._knobs().sigterm
