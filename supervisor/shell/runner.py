@@ -151,6 +151,8 @@ class Runner:
         match event:
             case ev.WorkerSpawned():
                 await self._look_at_fingerprint()
+                # A daemon that is killed now must not give this worker's generation to another one.
+                await self._performer.memory.keep(self.lane.body)
             case ev.WorkerReady():
                 self._performer.recycles.worker_ready()
             case ev.WorkerExited():
