@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
 from supervisor.cli.demo.screen import Screen
 from supervisor.cli.words import rate, share
+
+BURST_IS_OVER_S = 6.0
+"""No run for so long, and the canary is told of."""
 
 
 class Narrator:
@@ -20,6 +24,7 @@ class Narrator:
         self._state = ""
         self._runs: list[float] = []
         """Of the canary that was not told of yet: the runs of a burst belong to the one that asked for it."""
+        self._later = asyncio.get_running_loop().call_later(0, self._tell_runs)
 
     def heard(self, kind: str, document: Mapping[str, Any]) -> None:
         """An event came."""
@@ -29,11 +34,14 @@ class Narrator:
             if document.get("purpose") == "routine":
                 self._tell_runs()
             self._runs.append(float(document["decode_tok_s"]))
+            self._later.cancel()
+            self._later = asyncio.get_running_loop().call_later(BURST_IS_OVER_S, self._tell_runs)
         elif kind == "state":
             self._told_of(str(document.get("state")), str(document.get("was")), str(document.get("reason") or ""))
 
     def _tell_runs(self) -> None:
-        if not self._runs:
+        self._later.cancel()
+        if not self._runs or not self.is_telling:
             return
         middle, count = median(self._runs), len(self._runs)
         of_fresh = share(middle / self.fresh_tok_s if self.fresh_tok_s else None)

@@ -133,7 +133,10 @@ class Play:
         await facts.until(
             lambda: facts.state == "draining" or facts.records, FOUND_OUT_WITHIN_S, "the canary to see it"
         )
-        await facts.until(lambda: facts.records, REPLACED_WITHIN_S, "the recycle to be done")
+        await facts.until(
+            lambda: facts.records and facts.state == "serving", REPLACED_WITHIN_S, "the recycle to be done"
+        )
+        self._narrator.is_telling = False
         return facts.records[-1]
 
     async def _listen_to_loading(self) -> None:
