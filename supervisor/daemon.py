@@ -58,6 +58,14 @@ class PortTakenError(FreshlaneError):
         super().__init__(f"{host}:{port} is taken by {by}; stop it, or set `listen` in lanes.yaml to another port")
 
 
+class StateDirError(FreshlaneError):
+    """There is no folder to keep anything in."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        super().__init__(f"state_dir {folder} cannot be made: {reason}; set `state_dir` to a folder that you may write")
+
+
 class CannotListenError(FreshlaneError):
     """The address is not ours to listen on, or not yet."""
 
@@ -105,6 +113,8 @@ class Daemon:
 
     async def run(self, under: str | None) -> int:
         """Come up, serve until a signal, go down."""
+        for number in (signal.SIGHUP, signal.SIGUSR1):  # nothing to reload or to show yet; by default they would kill
+            asyncio.get_running_loop().add_signal_handler(number, log.info, "not_up_yet")
         self._tasks.start(self._notifier.run(), "tell the service manager")
         try:
             await self._live(under)
@@ -132,7 +142,9 @@ class Daemon:
     @asynccontextmanager
     async def _surroundings(self, settings: Settings, under: str | None) -> AsyncIterator[Surroundings]:
         """What all lanes share, opened in order and closed in the opposite one."""
-        settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            except OSError as error:
+            raise StateDirError(settings.state_dir, error) from error
         clock = Clock()
         ledger = Ledger(settings.state_dir)
         ledger.claim()

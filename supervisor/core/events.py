@@ -74,6 +74,18 @@ class ProbeAsked(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class BaselineForgotten(Event):
+    """A person wants it learned anew what fresh means."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomWanted(Event):
+    """Another lane lacks memory for its worker: one that is on demand and idle makes room."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class TermsChanged(Event):
     """A reload changed this lane's settings. ``needs_worker``: only a new worker can take them up."""
 

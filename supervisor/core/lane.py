@@ -59,6 +59,8 @@ TABLE: dict[type[ev.Event], Row] = {
     ev.ResumeAsked: Row(to_person.resume, HAS_WORKER - {_S.STOPPING} | {_S.BACKING_OFF, _S.BLOCKED}),
     ev.RecycleAsked: Row(to_person.recycle, _SERVED),
     ev.ProbeAsked: Row(to_person.probe, SERVES),
+    ev.BaselineForgotten: Row(to_person.forget_baseline, _ALL),
+    ev.RoomWanted: Row(to_gate.room_wanted, SERVES),
     ev.TermsChanged: Row(to_person.change_terms, _ALL),
     ev.WindowChanged: Row(to_person.change_window, _ALL),
     ev.RoomFound: Row(to_worker.room_found, frozenset({_S.STARTING, _S.BLOCKED}), _SERVED | {_S.WARMING}),

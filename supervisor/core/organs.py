@@ -108,6 +108,7 @@ class Organs:
             body.say(CutRequests(body.active.generation, evidence))
             body.stop_active(at, body.goal, evidence)
         else:
+            body.crashes.add(at, body.active.generation)
             self.recycler.begin(at, Trigger.HUNG, evidence)
 
     def crash(self, at: float, reason: str) -> None:

@@ -153,6 +153,10 @@ class Recycler:
         body.say(WriteIntent(replacement.record(None)))
         body.stop_active(at, Goal.RECYCLE, replacement.reason, hands_over=not replacement.may_cut)
 
+    def is_about(self, trigger: Trigger) -> bool:
+        """Whether a recycle is under way that this set off."""
+        return self.under_way is not None and self.under_way.trigger is trigger
+
     def old_gone(self, at: float) -> None:
         """The old worker's process ended."""
         replacement = self.under_way

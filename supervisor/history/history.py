@@ -179,5 +179,7 @@ SELECT_NEWEST = {
 PRUNE = (
     "DELETE FROM samples WHERE wall < ?",
     "DELETE FROM changes WHERE wall < ?",
-    "DELETE FROM baselines WHERE wall < ?",
+    # A lane's newest baseline is the one in use, however long ago it was learned.
+    "DELETE FROM baselines WHERE wall < ?"
+    " AND wall < (SELECT max(wall) FROM baselines AS own WHERE own.lane = baselines.lane)",
 )

@@ -39,6 +39,8 @@ log = structlog.get_logger(__name__)
 ROOM_LOOK_S = 0.25
 READY_LOOK_S = 0.1
 READING_S = 2.0
+WATCH_PAUSE_S = 5.0
+"""After a fault of our own; one that stays must not fill the log."""
 TAIL_LINES = 20
 
 
@@ -77,7 +79,7 @@ class Attendant:
         self._watching: asyncio.Task[None] | None = None
         self._signs: VitalSigns | None = None
         self._guard: HangGuard | None = None
-        self._is_stopping = self._is_last = False
+        self._is_stopping = self._is_last = self._is_ready = False
 
     @property
     def name(self) -> str:
@@ -173,6 +175,7 @@ class Attendant:
             return f"what an earlier worker left still lives (pid {pids}); `kill -9 {pids}` frees the lane"
         available = self._around.host.memory_available_bytes()
         if need_bytes > available:
+            self._around.neighbours.ask_for_room(self.lane.name)
             return f"needs {need_bytes / 1e9:.1f} GB of memory and {available / 1e9:.1f} GB are available"
         port = None if self.lane.is_attached else self.lane.port
         if port is not None and await asyncio.to_thread(ports.is_taken, port):
@@ -252,6 +255,7 @@ class Attendant:
                 break
         await self._handoff.load(self.upstream, self._beside())
         self._let_go_of_start()
+        self._is_ready = True
         self._say(ev.WorkerReady(self._now(), self.generation))
         await self._read_on(signs, process)
 
@@ -292,8 +296,16 @@ class Attendant:
             self._say(ev.SpawnFailed(self._now(), self.generation, what))
         elif self.process.exit.done():
             self._say(ev.WorkerExited(self._now(), self.generation))
+        elif self._is_ready and self._signs:
+            # The worker is not to blame for a fault of ours, and may be in the middle of its answers: watch it anew.
+            again = self._watch_again(self._signs, self.process)
+            self._watching = self._tasks.start(again, "watch the worker")
         else:
             self._say(ev.WorkerHung(self._now(), self.generation, what))
+
+    async def _watch_again(self, signs: VitalSigns, process: Process) -> None:
+        await asyncio.sleep(WATCH_PAUSE_S)
+        await self._read_on(signs, process)
 
     def _let_go_of_start(self) -> None:
         self._around.starts.give_back(self.name)

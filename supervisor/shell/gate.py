@@ -283,7 +283,8 @@ class Gate:
         if self.mode is Mode.HELD:
             self._count_held(ticket)
             self._outbox.append(self.on_held)
-        due_s, end = (LOSS_GRACE_S, end_doubt) if end_doubt else (self.terms.hold_timeout_s, self._end_hold)
+        left_s = max(self.terms.hold_timeout_s - ticket.waited_s, 0.0)
+        due_s, end = (LOSS_GRACE_S, end_doubt) if end_doubt else (left_s, self._end_hold)
         self._waiting.add(ticket, due_s, end)
 
     @staticmethod

@@ -26,6 +26,7 @@ from supervisor.settings import LaneSettings
 from supervisor.shell.chronicle import Chronicle
 from supervisor.shell.fingerprint import fingerprint
 from supervisor.shell.gate import Gate
+from supervisor.shell.neighbours import Neighbour
 from supervisor.shell.output import Output
 from supervisor.shell.performer import Performer
 from supervisor.shell.rotated_file import last_lines
@@ -39,6 +40,8 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 CATCH_UP_S = 5.0
+BRIEF_S = 10.0
+"""For an event that is acted on at once."""
 ENDING_S = 60.0
 """After a fault, how long the workers get to end before the lane takes another event."""
 
@@ -96,6 +99,7 @@ class Runner:
         await self._performer.memory.recall(self.lane.body)
         await self._look_at_fingerprint()
         self._around.device.join(self.name, self.gate.inflight)
+        self._around.neighbours.join(self.name, Neighbour(self._spare_s, self._make_room))
         self._tasks.start(self._run(), "runner")
 
     async def close(self) -> None:
@@ -103,6 +107,7 @@ class Runner:
         await self._performer.memory.keep(self.lane.body)
         self._around.recycles.give_back(self.name)
         self._around.device.leave(self.name)
+        self._around.neighbours.leave(self.name)
         await self._tasks.close()
         await self._performer.close()
 
@@ -208,6 +213,16 @@ class Runner:
         for generation in tuple(attendants):
             self._performer.part_with(generation)
 
+    # ---- for its neighbours ----
+
+    def _spare_s(self) -> float | None:
+        if self.settings.start != "on_demand" or self.lane.state not in SERVES or self.gate.idle_since is None:
+            return None
+        return self.gate.idle_for(self._around.clock.now())
+
+    def _make_room(self, by: str) -> None:
+        self.tell(ev.RoomWanted(self._around.clock.now(), by))
+
     # ---- what it keeps ----
 
     def _recycled(self, record: dict[str, Any]) -> None:
@@ -291,8 +306,10 @@ class Runner:
 
     async def reset_baseline(self) -> dict[str, Any]:
         """Forget what fresh means; it is learned anew from the next fresh worker."""
-        self.lane.organs.judge.reset()
-        self._kept_baseline = self.lane.organs.judge.to_json()
+        judge = self.lane.organs.judge
+        self.tell(ev.BaselineForgotten(self._around.clock.now()))
+        await self.until(lambda: True if not judge.baseline_summary()["runs"] else None, BRIEF_S)
+        self._kept_baseline = judge.to_json()
         await self._around.history.forget_baselines(self.name)
         return self.baseline()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from supervisor.history import History
@@ -13,6 +13,7 @@ from supervisor.shell.device import Device
 from supervisor.shell.eventbus import EventBus
 from supervisor.shell.host import Host
 from supervisor.shell.ledger import Ledger
+from supervisor.shell.neighbours import Neighbours
 from supervisor.shell.slots import Slots
 
 
@@ -33,3 +34,4 @@ class Surroundings:
     recycles: Slots
     under: str | None = None
     """What started the daemon; None: a person, from a terminal."""
+    neighbours: Neighbours = field(default_factory=Neighbours)

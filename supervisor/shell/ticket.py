@@ -46,6 +46,9 @@ class Ticket:
         self.writing_since: float | None = None
         """Since when a write to the client waits."""
         self.timer: asyncio.TimerHandle | None = None
+        self.waiting_since: float | None = self.arrived_at
+        self.waited_s = 0.0
+        """In all waits before the one it is in."""
         self._waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._interruption: RefusedError | None = None
         self._scope: asyncio.Timeout | None = None
@@ -92,6 +95,9 @@ class Ticket:
     def admit(self, upstream: Upstream) -> None:
         """It may be sent, to this worker."""
         self.forget_timer()
+        if self.waiting_since is not None:
+            self.waited_s += time.monotonic() - self.waiting_since
+        self.waiting_since = None
         self.upstream = upstream
         self.was_reached = True
         self.avoids = None
@@ -108,6 +114,7 @@ class Ticket:
     def wait_again(self, *, was_reached: bool) -> None:
         """Back into the queue; a try that did not reach its worker was none."""
         self.upstream = None
+        self.waiting_since = time.monotonic()
         self.was_reached = was_reached
         self.sends -= not was_reached
         self._interruption = None

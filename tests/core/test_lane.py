@@ -296,3 +296,36 @@ def test_a_shutdown_leaves_a_persons_wish_as_it_was() -> None:
     assert stage.lane.state is S.STOPPED
     assert stage.lane.body.wish is Wish.RUNNING
     assert not stage.alive
+
+
+def test_a_worker_that_hangs_again_and_again_ends_in_failed_like_one_that_crashes() -> None:
+    stage = serving()
+    for _ in range(20):
+        if stage.lane.state is S.SERVING:
+            stage.tell(ev.WorkerHung(stage.at, stage.gate_generation, "no byte for 90 s"))
+        stage.run(30.0)
+    assert stage.lane.state is S.FAILED
+    assert stage.records[-1].outcome is Outcome.FAILED
+    assert [record.trigger for record in stage.records] == [Trigger.HUNG] * len(stage.records)
+
+
+def test_an_idle_lane_on_demand_makes_room_for_another_and_comes_back_with_its_next_request() -> None:
+    stage = Stage(LaneTerms(is_on_demand=True))
+    stage.start()
+    stage.begin_request()
+    stage.run(60.0)
+    stage.tell(ev.RoomWanted(stage.at, "big"))
+    stage.run(60.0)
+    assert stage.lane.state is S.UNLOADED
+    assert "makes room for big" in stage.lane.body.reason
+    stage.begin_request()
+    stage.run(60.0)
+    assert stage.lane.state is S.SERVING
+
+
+def test_an_eager_lane_makes_room_for_nobody() -> None:
+    stage = serving()
+    stage.tell(ev.RoomWanted(stage.at, "big"))
+    stage.run(60.0)
+    assert stage.lane.state is S.SERVING
+    assert len(stage.alive) == 1

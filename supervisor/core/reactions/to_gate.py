@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from supervisor.core.body import Goal
-from supervisor.core.events import GateEmptied, GateIdled, RecycleSlotGranted, RequestHeld
+from supervisor.core.events import GateEmptied, GateIdled, RecycleSlotGranted, RequestHeld, RoomWanted
 from supervisor.core.organs import Organs
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import TimerName
@@ -39,6 +39,14 @@ def idled(lane: Organs, event: GateIdled) -> None:
 def held(lane: Organs, event: RequestHeld) -> None:
     """Somebody wants an unloaded lane."""
     lane.body.begin_start(event.at, "a request asked for it")
+
+
+def room_wanted(lane: Organs, event: RoomWanted) -> None:
+    """Another lane needs the memory more: unload, if this one is on demand and nothing is under way."""
+    body = lane.body
+    if body.terms.is_on_demand and lane.recycler.under_way is None:
+        lane.measurer.stand_down()
+        body.drain(event.at, Goal.UNLOAD, f"makes room for {event.by}", body.terms.drain_timeout_s)
 
 
 def slot_granted(lane: Organs, event: RecycleSlotGranted) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from supervisor.core.body import Goal
 from supervisor.core.commands import CutRequests, HoldGate
 from supervisor.core.events import (
+    BaselineForgotten,
     DrainAsked,
     ProbeAsked,
     RecycleAsked,
@@ -112,6 +113,11 @@ def recycle(lane: Organs, event: RecycleAsked) -> None:
 def probe(lane: Organs, event: ProbeAsked) -> None:
     """Measure now."""
     lane.measurer.ask(event.at)
+
+
+def forget_baseline(lane: Organs, _event: BaselineForgotten) -> None:
+    """Learn anew what fresh means."""
+    lane.judge.reset()
 
 
 def change_terms(lane: Organs, event: TermsChanged) -> None:

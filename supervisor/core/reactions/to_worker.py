@@ -89,6 +89,8 @@ def _gone(lane: Organs, at: float) -> None:
         case Goal.RETRY:
             body.crashes.add(at, body.active.generation)
             lane.try_again(at, body.reason)
+        case Goal.RECYCLE if lane.recycler.is_about(Trigger.HUNG) and body.crashes.recent(at) > 1:
+            lane.try_again(at, body.reason)  # one hang is an accident, the next one may be a loop
         case _:
             body.begin_start(at, body.reason)
 
