@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import plistlib
 import resource
 import socket
 from pathlib import Path
@@ -13,6 +14,7 @@ from supervisor.cli.doctor.anonymous import Anonymous
 from supervisor.cli.doctor.limits import judge
 from supervisor.cli.doctor.machine import Machine, machine
 from supervisor.cli.doctor.service import environment_of, service
+from supervisor.cli.service.installed import refusal_of
 from supervisor.config.load import load_content
 from supervisor.settings import Settings
 from tests.cli.conftest import Run
@@ -139,3 +141,10 @@ def test_the_service_is_held_against_what_lanes_need(tmp_path: Path) -> None:
         ("bad", "no-such-server of lane a is not on the service's PATH"),
     ]
     assert [one.level for one in service([tmp_path / "none"], config, settings)] == ["good"]
+
+
+def test_a_plists_variables_are_read_too() -> None:
+    plist = plistlib.dumps({"Label": "freshlane", "EnvironmentVariables": {"PATH": "/usr/bin"}})
+    assert environment_of(plist) == {"PATH": "/usr/bin"}
+    assert environment_of(b"<?xml torn") == {}
+    assert refusal_of(b"<?xml torn") is None

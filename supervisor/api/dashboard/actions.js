@@ -15,7 +15,7 @@ const ACTIONS = {
   },
   recycle: {
     title: "Recycle", may: (state) => [...SERVES, "drained"].includes(state), takesReason: true,
-    means: "Replaces the worker. Answers in flight are finished first; new requests wait meanwhile, none is lost.",
+    means: "Replaces the worker. Answers in flight are finished first; new requests wait meanwhile.",
   },
   drain: {
     title: "Drain", may: (state) => !["drained", "stopping", ...WITHOUT].includes(state), takesReason: true,

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from xml.parsers.expat import ExpatError
 
 from supervisor.cli.doctor.finding import Finding, bad, doubtful, good
 from supervisor.cli.service.gather import unknown_variables
@@ -68,7 +69,7 @@ def environment_of(content: bytes) -> dict[str, str]:
     if content.startswith(b"<?xml"):
         try:
             found = plistlib.loads(content).get("EnvironmentVariables", {})
-        except (plistlib.InvalidFileException, ValueError):
+        except (ExpatError, plistlib.InvalidFileException, ValueError):
             return {}
         return {str(name): str(value) for name, value in found.items()}
     pairs: dict[str, str] = {}

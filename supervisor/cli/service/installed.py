@@ -7,6 +7,7 @@ import plistlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from xml.parsers.expat import ExpatError
 
 from supervisor import jsontext
 from supervisor.units.terms import REFUSAL_VARIABLE
@@ -43,7 +44,7 @@ def _refusal_path(content: bytes) -> str | None:
     if content.startswith(b"<?xml"):
         try:
             return str(plistlib.loads(content)["EnvironmentVariables"][REFUSAL_VARIABLE])
-        except (plistlib.InvalidFileException, KeyError, TypeError, ValueError):
+        except (ExpatError, plistlib.InvalidFileException, KeyError, TypeError, ValueError):
             return None
     found = _IN_UNIT.search(content.decode(errors="replace"))
     return found[1].replace("%%", "%").replace('\\"', '"').replace("\\\\", "\\") if found else None
