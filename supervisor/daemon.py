@@ -58,14 +58,6 @@ class PortTakenError(FreshlaneError):
         super().__init__(f"{host}:{port} is taken by {by}; stop it, or set `listen` in lanes.yaml to another port")
 
 
-class StateDirError(FreshlaneError):
-    """There is no folder to keep anything in."""
-
-    def __init__(self, folder: Path, error: OSError) -> None:
-        reason = error.strerror or str(error)
-        super().__init__(f"state_dir {folder} cannot be made: {reason}; set `state_dir` to a folder that you may write")
-
-
 class CannotListenError(FreshlaneError):
     """The address is not ours to listen on, or not yet."""
 
@@ -142,9 +134,6 @@ class Daemon:
     @asynccontextmanager
     async def _surroundings(self, settings: Settings, under: str | None) -> AsyncIterator[Surroundings]:
         """What all lanes share, opened in order and closed in the opposite one."""
-        try:
-            except OSError as error:
-            raise StateDirError(settings.state_dir, error) from error
         clock = Clock()
         ledger = Ledger(settings.state_dir)
         ledger.claim()

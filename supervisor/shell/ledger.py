@@ -31,6 +31,17 @@ class StateDirTakenError(FreshlaneError):
         self.pid = pid
 
 
+class StateDirUnusableError(FreshlaneError):
+    """The state folder cannot be written. Without its lock two daemons could end each other's workers."""
+
+    def __init__(self, state_dir: Path, error: OSError) -> None:
+        why = error.strerror or str(error)
+        super().__init__(
+            f"{state_dir} cannot be used ({why}: {error.filename}); "
+            "let this user write it, or set `state_dir` in lanes.yaml to another folder"
+        )
+
+
 class Ledger:
     """``workers.json`` in the state folder, and the lock that says whose folder it is."""
 
@@ -45,10 +56,18 @@ class Ledger:
         self._writing = asyncio.Lock()
 
     def claim(self) -> None:
-        """Take the state folder until ``release`` or the end of this process; StateDirTakenError if another has it."""
-        self._state_dir.mkdir(mode=durable.PRIVATE_FOLDER, parents=True, exist_ok=True)
-        path = self._state_dir / LOCK
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.PRIVATE_FILE)
+        """Take the state folder until ``release`` or the end of this process.
+
+        Raises:
+            StateDirTakenError: another daemon has it.
+            StateDirUnusableError: it cannot be written.
+        """
+        try:
+            self._state_dir.mkdir(mode=durable.PRIVATE_FOLDER, parents=True, exist_ok=True)
+            path = self._state_dir / LOCK
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.PRIVATE_FILE)
+        except OSError as error:
+            raise StateDirUnusableError(self._state_dir, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
