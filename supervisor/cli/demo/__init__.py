@@ -6,7 +6,10 @@ from __future__ import annotations
 def run_demo() -> int:
     """Show it; the exit code."""
     import asyncio  # noqa: PLC0415 - the slower is started from this package, and is to load nothing
+    import signal  # noqa: PLC0415
 
     from supervisor.cli.demo.play import play  # noqa: PLC0415
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))  # leave as after Ctrl-C: nothing stays
     return asyncio.run(play())

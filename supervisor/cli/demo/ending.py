@@ -80,7 +80,7 @@ def _say_sha256(answer: Answer, reference: Answer) -> None:
     is_equal = answer.sha256 == reference.sha256
     verdict = painted("equal", "good") if is_equal else painted("not equal", "bad")
     for name, each in (("uninterrupted", reference), ("now", answer)):
-        short = Text(f"  sha256 {name:<13} {each.sha256[:48]}…", style="quiet")
+        short = painted(f"  sha256 {name:<13} {each.sha256[:48]}…", "quiet")
         say(short if each is reference else short.append("  ").append_text(verdict))
 
 

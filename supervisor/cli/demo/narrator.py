@@ -56,14 +56,12 @@ class Narrator:
         self._tell_runs()
         match state:
             case "suspect":
-                self._screen.tell(
-                    "suspicion", "the worker, or a bad moment of the machine? More canaries will tell", "warn"
-                )
+                self._screen.tell("suspicion", "the worker, or the machine? More canaries will tell", "warn")
             case "draining":
                 self._screen.tell("verdict", f"worker aged: {reason}", "bad")
                 self._screen.tell("drain", "the answer under way may finish; what is asked now is held")
             case "stopping":
-                self._screen.tell("recycle", "nothing is in flight: the old worker ends, a new one loads the model")
+                self._screen.tell("recycle", "nothing is in flight: a new worker takes its place")
             case "warming":
                 self._screen.tell("verify", "it is up; the gate stays closed until 5 canaries are in")
             case "serving" if was == "warming":

@@ -41,7 +41,7 @@ async def play() -> int:
     """Show it; the exit code. Raises FreshlaneError in the words for a person."""
     screen = Screen()
     say("freshlane demo: a real worker is slowed from outside, found out, and replaced", "")
-    screen.tell("start", "a daemon with one lane: SmolLM2-135M on freshlane's own engine")
+    screen.tell("start", "a daemon, one lane: SmolLM2-135M on freshlane's engine")
     async with staged() as stage, Daemon(stage.target()) as daemon:
         outcome = await Play(stage, daemon, screen).run()
     tell_ending(outcome)
@@ -89,8 +89,10 @@ class Play:
             self._reader.stop()
             await reading
         during = self._reader.answers[len(before) :]
-        drained_at, served_at = self._facts.entered["draining"], self._facts.entered["serving"]
-        finished = [each for each in during if each.was_under_way(drained_at)]
+        drained_at, stopped_at, served_at = (
+            self._facts.entered[state] for state in ("draining", "stopping", "serving")
+        )
+        finished = [each for each in during if each.crossed(drained_at, stopped_at)]
         crossing = [each for each in during if each.waited_at(served_at)]
         return Outcome(record, before, during, *(answers[-1] if answers else None for answers in (finished, crossing)))
 
@@ -117,16 +119,14 @@ class Play:
         for answer in answers:
             if not answer.is_whole:
                 raise CommandError(f"the demo's client got no whole answer: {answer.error}")
-        self._screen.tell(
-            "client", f"{len(answers)} answers streamed without interruption; their sha256 are kept", "good"
-        )
+        self._screen.tell("client", f"{len(answers)} answers streamed undisturbed; their sha256 are kept", "good")
         return answers, cores
 
     async def _recycle(self) -> dict[str, Any]:
         facts = self._facts
         self._screen.tell(
             "slow-down",
-            f"process {facts.pid} gets a third of its processor time from now on, by SIGSTOP and SIGCONT from outside",
+            f"SIGSTOP/SIGCONT from outside: process {facts.pid} is {FACTOR:.0f}x slower",
             "bad",
         )
         self._narrator.is_telling = True

@@ -43,9 +43,10 @@ class Answer:
         """From asking to the first token."""
         return (self.first_at or self.asked_at) - self.asked_at
 
-    def was_under_way(self, at: float) -> bool:
-        """Whether it had begun to stream, and had not ended."""
-        return self.first_at is not None and self.first_at <= at < (self.ended_at or at)
+    def crossed(self, begin: float, end: float) -> bool:
+        """Whether it was asked before ``begin``, ended after it, and had begun to stream by ``end``."""
+        has_begun = self.first_at is not None and self.first_at < end
+        return has_begun and self.asked_at <= begin < (self.ended_at or end)
 
     def waited_at(self, at: float) -> bool:
         """Whether it was asked, and nothing had come yet."""

@@ -107,4 +107,6 @@ async def _listens(stage: Stage) -> None:
         else:
             return
     said = stage.process.output.tail(5).strip()
-    raise CommandError(f"the demo's daemon did not come up within {LISTENS_WITHIN_S:.0f} s; it said:\n{said}")
+    ended = stage.process.exit.done()
+    what = f"ended ({stage.process.exit.result()})" if ended else f"did not listen within {LISTENS_WITHIN_S:.0f} s"
+    raise CommandError(f"the demo's daemon {what}; it said:\n{said}")
