@@ -74,10 +74,9 @@ def run(config_path: Path, under: str | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return _refused(BAD_CONFIG, str(error), under)
     settings = loaded.settings
-    secrets = (*settings.keys_of_clients(), *settings.keys_of_admins())
-    with contextlib.closing(logs.configure(settings.log, secrets=secrets)):
+    with contextlib.closing(logs.configure(settings.log, secrets=settings.secrets())) as written:
         try:
-            return uvloop.run(Daemon(loaded, config_path).run(under))
+            return uvloop.run(Daemon(loaded, config_path, written).run(under))
         except PortTakenError as error:
             log.error("port_taken", error=str(error))
             return _refused(PORT_TAKEN, str(error), under)
@@ -95,8 +94,9 @@ def _refused(code: int, reason: str, under: str | None) -> int:
 class Daemon:
     """One life of the daemon."""
 
-    def __init__(self, loaded: Loaded, config_path: Path) -> None:
+    def __init__(self, loaded: Loaded, config_path: Path, written: logs.Logs) -> None:
         self._loaded = loaded
+        self._log = written
         self._config_path = config_path
         self._tasks = Tasks()
         self._notifier = Notifier()
@@ -120,6 +120,7 @@ class Daemon:
         async with self._surroundings(settings, under) as around:
             fleet = Fleet(self._loaded, self._config_path, around, version=metadata.version("freshlane"))
             fleet.while_reloading = self._notifier.reloading
+            fleet.on_settings = lambda new: self._log.hide(new.secrets())
             self._mind_signals(fleet)
             app = build_app(fleet, token=ensure_token(settings.state_dir), more=page_routes())
             async with _listening(app, settings):

@@ -126,6 +126,13 @@ class Settings(TopSettings):
         """The keys for /api, in the clear; where none are given, the client keys."""
         return tuple(secret.get_secret_value() for secret in self.admin_keys or self.api_keys)
 
+    def secrets(self) -> tuple[str, ...]:
+        """Whatever in here must not be told to anybody, in the clear; of `Bearer KEY`, the key too."""
+        told = [value for lane in self.lanes.values() for value in lane.sent_headers().values()]
+        parts = (part for value in told for part in (value, value.rpartition(" ")[2]))
+        webhook = self.on_recycle.webhook
+        return (*self.keys_of_clients(), *self.keys_of_admins(), *parts, *((webhook,) if webhook else ()))
+
     def lane_of(self, name: str) -> LaneSettings | None:
         """The lane that a client means by ``name``: a lane's name, an alias or a key of `serves`."""
         return next((lane for lane in self.lanes.values() if name in lane.names), None)

@@ -53,6 +53,8 @@ class Fleet:
         self._announcer = Announcer(loaded.settings.on_recycle, around.events)
         self.while_reloading: Callable[[], AbstractContextManager[None]] = nullcontext
         """Entered for as long as a reload takes."""
+        self.on_settings: Callable[[Settings], None] = lambda _: None
+        """Called with new settings before anything is done by them."""
         for lane in self.settings.lanes.values():  # known before the first request comes, which may be at once
             self._runners[lane.name] = Runner(lane, self._terms(lane), around)
         self._index()
@@ -171,6 +173,7 @@ class Fleet:
     async def _reload(self) -> dict[str, Any]:
         loaded = await asyncio.to_thread(load, self.config_path)
         plan = plan_reload(self.settings, loaded.settings, self._started_with)
+        self.on_settings(loaded.settings)
         self.settings = loaded.settings
         self._take_fleet_settings()
         for name, change in plan.lanes.items():

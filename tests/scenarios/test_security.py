@@ -16,6 +16,7 @@ import pytest
 
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
 from tests.scenarios.quick_lanes import ask, chat, config, quick_lane
+from tests.waiting import wait_until
 
 CLIENT_KEY, ADMIN_KEY, HEADER_KEY, ENV_KEY = "client-key-0123", "admin-key-4567", "upstream-key-89ab", "env-key-cdef"
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
@@ -96,6 +97,21 @@ async def test_no_admin_path_opens_to_a_client_or_a_guess_and_the_keys_never_sho
         for key in (CLIENT_KEY, ADMIN_KEY, HEADER_KEY, ENV_KEY):
             assert key.encode() not in everything, key
         assert token.encode() not in told.encode() + daemon.log_path.read_bytes() + page
+
+
+async def test_a_key_that_came_with_a_reload_is_kept_out_of_the_log_too(tmp_path: Path) -> None:
+    """Here by the last words of a worker that had it in its header."""
+    say = f"import sys; print('my key is {HEADER_KEY}-new'); sys.exit(3)  # {{port}}"
+    async with running_daemon(tmp_path, config(worker=quick_lane())) as daemon:
+        await daemon.serving("worker")
+        headers = {"Authorization": f"Bearer {HEADER_KEY}-new"}
+        daemon.write_config(
+            config(worker=quick_lane(), other=quick_lane(command=["python3", "-c", say], headers=headers))
+        )
+        assert (await daemon.post("/api/reload"))[0] == 200
+        await daemon.lane_is("other", "backing_off")
+        await wait_until(lambda: "my key is" in daemon.log(), 10, "the worker's last words")
+        assert HEADER_KEY not in daemon.log()
 
 
 async def test_all_that_is_kept_is_for_its_owner_alone(tmp_path: Path) -> None:
