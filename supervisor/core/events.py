@@ -133,6 +133,11 @@ class SpawnFailed(WorkerEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class StopSent(WorkerEvent):
+    """It has saved what it had to save, and was sent its stop signal: its patience begins now."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerReady(WorkerEvent):
     """Healthy by its body rule, its listener is ours, and a one-token request was answered."""
 

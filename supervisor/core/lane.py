@@ -68,6 +68,7 @@ TABLE: dict[type[ev.Event], Row] = {
     ev.WorkerSpawned: Row(to_worker.spawned, frozenset({_S.STARTING, _S.STOPPING}), _SERVED | {_S.WARMING}),
     ev.SpawnFailed: Row(to_worker.spawn_failed, frozenset({_S.STARTING, _S.STOPPING}), _SERVED | {_S.WARMING}),
     ev.WorkerReady: Row(to_worker.ready, frozenset({_S.STARTING}), _SERVED | {_S.WARMING}),
+    ev.StopSent: Row(to_worker.stop_sent, frozenset({_S.STOPPING})),
     ev.WorkerExited: Row(to_worker.exited, HAS_WORKER | {_S.BLOCKED}),
     ev.WorkerHung: Row(to_worker.hung, _SERVED | {_S.STARTING, _S.WARMING}),
     ev.WorkerMeasured: Row(to_worker.measured, HAS_WORKER | {_S.BLOCKED}),

@@ -157,6 +157,11 @@ class Recycler:
         """Whether a recycle is under way that this set off."""
         return self.under_way is not None and self.under_way.trigger is trigger
 
+    def stop_sent(self, at: float) -> None:
+        """The old worker was sent its signal, after it had saved its prefix cache."""
+        if self.under_way and self.under_way.exited_at is None:
+            self.under_way.stop_sent_at = at
+
     def old_gone(self, at: float) -> None:
         """The old worker's process ended."""
         replacement = self.under_way

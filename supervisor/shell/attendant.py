@@ -5,6 +5,7 @@ It decides nothing: the lane says when to spawn, stop and kill. What it answers 
     find_room   RoomLacked (each time the reason changes), then RoomFound
     spawn       WorkerSpawned or SpawnFailed; then WorkerReady; then WorkerMeasured, again and again; WorkerHung
     stop        saves the prefix cache first, where there is time for it
+                StopSent, once that is done
     stop, kill  WorkerExited, exactly once, also where there was no process yet
 """
 
@@ -146,6 +147,7 @@ class Attendant:
     async def _save_and_stop(self, process: Process, upstream: Upstream, handoff_s: float) -> None:
         await self._handoff.save(upstream, handoff_s)
         self._send_stop(process)
+        self._say(ev.StopSent(self._now(), self.generation))
 
     def _send_stop(self, process: Process) -> None:
         if self._is_last and isinstance(process, AttachedServer):

@@ -28,7 +28,6 @@ def quick_lane(worker: dict[str, Any] | None = None, **keys: Any) -> dict[str, A
         "replace": "in_place",
         "stop_timeout": "10s",
         "start_timeout": "20s",
-        "prefix": {"timeout": "1s"},
         "hang": HANG,
         "canary": RESTING_CANARY,
         "recycle": {"min_uptime": "0s", "wait_idle": "0s", "max_per_hour": 1000, "max_per_day": 1000},

@@ -63,7 +63,7 @@ async def test_a_worker_that_ignores_its_signal_is_killed_after_patience_only_wh
         if kill == "if_hung":
             done = await record(daemon, "operator")
             assert done["stop"]["killed"]
-            assert done["stop"]["took_s"] >= 2.0
+            assert 2.0 <= done["stop"]["took_s"] < 6.0, "patience, and not the prefix cache's time on top of it"
             return
         blocked = await daemon.lane_is("worker", "blocked", 10.0)
         assert time.monotonic() - began >= 2.0

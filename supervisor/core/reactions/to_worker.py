@@ -11,6 +11,7 @@ from supervisor.core.events import (
     RoomFound,
     RoomLacked,
     SpawnFailed,
+    StopSent,
     WorkerExited,
     WorkerHung,
     WorkerMeasured,
@@ -61,6 +62,14 @@ def ready(lane: Organs, event: WorkerReady) -> None:
     """It answers."""
     lane.body.disarm(TimerName.START)
     lane.warm(event.at)
+
+
+def stop_sent(lane: Organs, event: StopSent) -> None:
+    """The time for its goodbye begins only now, and so does what the record says it took."""
+    body = lane.body
+    body.active.stop_sent_at = event.at
+    body.arm(TimerName.STOP, body.active.stop_patience_s(body.terms.stop_timeout_s))
+    lane.recycler.stop_sent(event.at)
 
 
 def exited(lane: Organs, event: WorkerExited) -> None:
