@@ -180,3 +180,23 @@ async def test_many_reloads_at_once_leave_what_the_file_says(tmp_path: Path) -> 
         assert [answer["lanes"]["second"] for _, answer in answers].count("added") == 1
         assert await pid(daemon, "worker") == before
         assert (await ask(daemon, chat(model="second")))[0] == 200
+
+
+async def test_a_recycle_that_a_reload_owes_is_tried_again_when_a_stream_outlasted_it(tmp_path: Path) -> None:
+    slow = quick_lane({"tok_s": 20}, recycle={"wait_idle": "0s", "max_hold": "1s"})
+    slow["canary"] = {**slow["canary"], "every": "3s", "idle_for": "1h"}
+    async with running_daemon(tmp_path, config(worker=slow)) as daemon:
+        before = await pid(daemon, "worker")
+        stream = begin(daemon, chat("long", max_tokens=120))
+        await in_flight(daemon, "worker")
+        await reload(daemon, config(worker={**slow, "env": {"NEW": "1"}}))
+        records = await wait_until(lambda: daemon.recycles("worker"), 20, "the first try to end")
+        assert (records[0]["trigger"], records[0]["outcome"]) == ("config", "aborted")
+        status, text = await stream
+        assert (status, is_whole(text, "long", 120)) == (200, True)
+
+        async def is_done() -> bool:
+            return bool((await daemon.recycles("worker"))[-1]["outcome"] == "replaced")
+
+        await wait_until(is_done, 30, "another try")
+        assert await pid(daemon, "worker") != before
