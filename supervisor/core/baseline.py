@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from supervisor.core.mixture import HARMLESS
 from supervisor.core.ranks import hodges_lehmann, spread
 from supervisor.core.samples import Sample
 from supervisor.core.terms import BaselineTerms
@@ -39,6 +40,9 @@ FAST_SHARE = 0.75
 SLOW_SPAWN = 0.85
 """A spawn below this share of a good one is left out: a spawn is at times slow by bad luck, never fast by good luck."""
 
+ERRORS_GIVEN = 2.5
+"""Standard errors of a reference; it is nearly never further off."""
+
 NOT_FRESH = 0.45
 """A run below this share of its fellows' median was not fresh at all, and is left out."""
 
@@ -48,7 +52,7 @@ class Reference(NamedTuple):
 
     log_rate: float
     error: float
-    """What it leaves open, a standard error; given to the worker's advantage."""
+    """What it leaves open beyond what the detector takes for harmless; given to the worker's advantage."""
     sd: float
     """Standard deviation of a single run's log rate."""
     is_trusted: bool
@@ -68,11 +72,14 @@ class Baseline:
         self._is_new_spawn: dict[int, bool] = {}
         self._own: dict[int, list[float]] = {}
         """The first runs of the worker measured now."""
-        self.is_accepted = False
-        """Whether the worker measured now is slow but the best to be had: it is held to its own runs alone."""
+        self.inflation = 1.0
+        """The lane's long-run variance over that of one run; see ``LaneNoise``."""
+        self._accepted_at: float | None = None
+        """Of a worker that is slow but the best to be had: how far below the pool, as the logarithm of a ratio."""
         self._known: dict[int, Reference | None] = {}
         self._known_pool: dict[int, float | None] = {}
-        """Both: what was worked out since the last run came in."""
+        self._known_sd: float | None = None
+        """All three: what was worked out since the last run came in."""
 
     # ---- taking runs in ----
 
@@ -80,7 +87,7 @@ class Baseline:
         """The runs that follow are another worker's."""
         self._is_new_spawn = dict.fromkeys(self._spawns, True)
         self._own = {}
-        self.is_accepted = False
+        self._accepted_at = None
         self._known = {}
         self._known_pool = {}
 
@@ -102,7 +109,7 @@ class Baseline:
         if len(spawns[-1]) >= self._runs_that_count(size):
             return False
         spawns[-1].append(rate)
-        self._known.pop(size, None)
+        self._known, self._known_sd = {}, None
         self._known_pool.pop(size, None)
         return True
 
@@ -148,17 +155,24 @@ class Baseline:
 
     def _work_out(self, size: int) -> Reference | None:
         pool, own = self._pool(size), self._own.get(size, [])
-        sd = self._sd(size)
+        sd = self._sd()
         has_own = len(own) >= OWN_RUNS
-        if self.is_accepted and len(own) >= RUNS_THAT_TELL:
-            return Reference(_centre(own), sd / math.sqrt(len(own)), sd, is_trusted=has_own)
+        if self._accepted_at is not None and len(own) >= RUNS_THAT_TELL:
+            return Reference(_centre(own), self._error(sd, len(own), 1), sd, is_trusted=has_own)
         if pool is None:
             return None
+        pool += self._accepted_at or 0.0
         is_trusted = has_own or self.is_full(size)
-        references = [Reference(pool, sd / math.sqrt(len(self._counted(size))), sd, is_trusted)]
+        counted = self._counted(size)
+        references = [Reference(pool, self._error(sd, len(counted), self.spawns(size)), sd, is_trusted)]
         if has_own:
-            references.append(Reference(_centre(own), sd / math.sqrt(len(own)), sd, is_trusted))
+            references.append(Reference(_centre(own), self._error(sd, len(own), 1), sd, is_trusted))
         return max(references, key=lambda each: each.log_rate - each.error)
+
+    def _error(self, sd: float, runs: int, spawns: int) -> float:
+        """Runs of one spawn lie close together in time, and share what the host did meanwhile."""
+        error = sd * math.sqrt(1 / runs + (self.inflation - 1) / spawns)
+        return max(ERRORS_GIVEN * error - HARMLESS, 0.0)
 
     def fresh_tok_s(self, size: int) -> float | None:
         """Decode rate of a fresh worker, tokens/s, by the pool; None while fewer than five runs are in."""
@@ -171,10 +185,14 @@ class Baseline:
             self._known_pool[size] = _centre(counted) if len(counted) >= RUNS_THAT_TELL else None
         return self._known_pool[size]
 
-    def _sd(self, size: int) -> float:
-        """Of a single run, from how far runs lie from the centre of their own spawn."""
-        spawns = [spawn for spawn in self._spawns.get(size, []) if len(spawn) >= RUNS_THAT_TELL]
-        return spread([math.log(rate) - _centre(spawn) for spawn in spawns for rate in spawn])
+    def _sd(self) -> float:
+        """Of a single run, from how far runs lie from the centre of their own spawn and size. It is one for all sizes:
+        more runs know it better, and what single runs scatter by is the machine's.
+        """
+        if self._known_sd is None:
+            spawns = [spawn for spawns in self._spawns.values() for spawn in spawns if len(spawn) >= RUNS_THAT_TELL]
+            self._known_sd = spread([math.log(rate) - _centre(spawn) for spawn in spawns for rate in spawn])
+        return self._known_sd
 
     def is_slow_spawn(self, size: int) -> bool:
         """Whether the worker measured now came up slow, by its first runs and a full pool."""
@@ -187,9 +205,12 @@ class Baseline:
             return False
         return _centre(own) < pool + math.log(SLOW_SPAWN)
 
-    def accept(self) -> None:
-        """The worker measured now came up slow, and so did others: it is held to its own runs from now on."""
-        self.is_accepted = True
+    def accept(self, smallest: int) -> None:
+        """The worker measured now came up slow, and so did others: it is held to its own first runs from now on, and
+        at sizes where it has none, to the pool lowered by as much as it is slow at the smallest.
+        """
+        own, pool = self._own.get(smallest, []), self._pool(smallest)
+        self._accepted_at = min(_centre(own) - pool, 0.0) if own and pool is not None else 0.0
         self._known = {}
 
     def _counted(self, size: int) -> list[float]:

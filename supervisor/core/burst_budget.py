@@ -1,5 +1,6 @@
-"""What bursts may cost: a share of lane time that can be saved up, and so many to a number of probes. A burst that led to
-a conviction was worth it and is paid back.
+"""What bursts may cost: a share of lane time that can be saved up, and so many to a number of probes.
+
+A burst that led to a conviction was worth it and is paid back.
 """
 
 from __future__ import annotations

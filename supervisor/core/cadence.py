@@ -71,8 +71,9 @@ class Cadence:
 
     def plan(self, at: float) -> tuple[int, bool]:  # noqa: ARG002 - a timetable may ask for the time; this one counts
         """Prompt size of the next run, and whether it starts with a nonce."""
-        if self._wanted_size is not None:
-            return self._wanted_size, False
+        wanted = self._wanted_size
+        if wanted is not None and (self._is_suspicious or self._may_take(wanted)):
+            return wanted, False
         is_rare = self._turn % RARE_EVERY == 0
         return self._size(), is_rare
 

@@ -74,6 +74,8 @@ class Detector:
         self.is_severe = False
         """Whether the severe rule convicted."""
         self.size_in_doubt: int | None = None
+        self.evidence = 0.0
+        """R."""
         self._all = Mixture()
         self._each: dict[int, Mixture] = {size: Mixture() for size in sizes} if len(sizes) > 1 else {}
         self._recent: dict[int, deque[float]] = {}
@@ -88,14 +90,6 @@ class Detector:
         """Runs at the size that was convicted, when it was."""
 
     # ---- what it says ----
-
-    @property
-    def evidence(self) -> float:
-        """R."""
-        if not self._each:
-            return self._all.value
-        own = sum(mixture.value for mixture in self._each.values()) / len(self._each)
-        return POOLED_SHARE * self._all.value + (1 - POOLED_SHARE) * own
 
     @property
     def status(self) -> Status:
@@ -178,8 +172,11 @@ class Detector:
         sd_of = self.noise.sd_of(runs, sd)
         taken_off = offsets(sd_of, SLOW_RUNS if runs == 1 else SLOW_MEDIANS)
         self._all.feed(slowness / sd_of, taken_off)
+        self.evidence = self._all.value
         if size in self._each:
             self._each[size].feed(slowness / sd_of, taken_off)
+            own = sum([mixture.value for mixture in self._each.values()]) / len(self._each)
+            self.evidence = POOLED_SHARE * self._all.value + (1 - POOLED_SHARE) * own
 
     def _end_burst(self, run: Run, burst: _Burst, slow: float) -> None:
         middle = median(burst.found)
@@ -199,7 +196,7 @@ class Detector:
         self.size_in_doubt, self._convicted_after = size, self._runs[size]
 
     def _forget(self) -> None:
-        self._all = Mixture()
+        self._all, self.evidence = Mixture(), 0.0
         self._each = {size: Mixture() for size in self._each}
         self._is_second_due = self.is_convicted = self.is_pending = self.is_severe = False
 

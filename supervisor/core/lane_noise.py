@@ -12,8 +12,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-BLOCK = 16
+BLOCK = 20
 RUNS_THAT_MEASURE = 200
+DIFFERENCES_THAT_MEASURE = 6
+
+FARTHEST = 4.0
+"""Standard deviations beyond which a run counts as an outlier, which is not what visits share."""
 
 SHARED_SD, SHARED_CORRELATION = 0.04, 0.3
 """What is believed of the part that neighbouring visits share: its standard deviation, and its correlation from one
@@ -47,7 +51,7 @@ class LaneNoise:
     @property
     def is_measured(self) -> bool:
         """Whether enough runs are in to trust it."""
-        return self._runs >= RUNS_THAT_MEASURE
+        return self._runs >= RUNS_THAT_MEASURE and self._count >= DIFFERENCES_THAT_MEASURE
 
     def new_life(self) -> None:
         """Another worker: its level may be another one, so no block goes across."""
@@ -56,7 +60,7 @@ class LaneNoise:
     def add(self, slowness: float, sd: float) -> None:
         """One routine run: how far it lies below fresh, and the standard deviation of a single run."""
         self._runs += 1
-        self._block.append(min(max(slowness / sd, -3.0), 3.0) if not self._means else _near(slowness / sd, self._means))
+        self._block.append(_near(slowness / sd, self._means[-1] if self._means else 0.0))
         if len(self._block) < BLOCK:
             return
         self._means = [*self._means[-2:], sum(self._block) / BLOCK]
@@ -76,6 +80,8 @@ class LaneNoise:
     def inflation(self) -> float:
         """Long-run variance over the variance of one run, and a standard error more."""
         believed = 1 + SHARED_VARIANCE / 0.14**2
+        if not self._count:
+            return believed
         known = PRIOR_WEIGHT + self._count
         return (PRIOR_WEIGHT * believed + self._sum) / known * (1 + 1 / math.sqrt(known))
 
@@ -104,6 +110,6 @@ class LaneNoise:
         return noise
 
 
-def _near(score: float, means: list[float]) -> float:
+def _near(score: float, level: float) -> float:
     """Clipped around where the runs have been lying, for an aged worker is no outlier."""
-    return min(max(score, means[-1] - 3.0), means[-1] + 3.0)
+    return min(max(score, level - FARTHEST), level + FARTHEST)

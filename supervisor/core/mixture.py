@@ -57,18 +57,15 @@ def _normal(z: float) -> float:
 class Mixture:
     """One such statistic; ``value`` is R."""
 
-    def __init__(self, parts: tuple[float, ...] = (0.0,) * len(SLOPES)) -> None:
-        self.parts = parts
-
-    @property
-    def value(self) -> float:
+    def __init__(self) -> None:
+        self.value = 0.0
         """R: the mean over the slopes."""
-        return sum(self.parts) / len(SLOPES)
+        self._parts = [0.0] * len(SLOPES)
 
     def feed(self, score: float, taken_off: tuple[float, ...]) -> None:
         """One observation: ``score`` in standard deviations below fresh, and the ``offsets`` for its noise."""
         clipped = min(max(score, -CLIP), CLIP)
-        self.parts = tuple(
-            min((part + 1.0) * math.exp(slope * clipped - off), HIGHEST)
-            for part, slope, off in zip(self.parts, SLOPES, taken_off, strict=True)
-        )
+        parts = self._parts
+        for index, (slope, off) in enumerate(zip(SLOPES, taken_off, strict=True)):
+            parts[index] = min((parts[index] + 1.0) * math.exp(slope * clipped - off), HIGHEST)
+        self.value = sum(parts) / len(SLOPES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from statistics import median
 
@@ -83,6 +84,7 @@ def _walsh_averages(values: Sequence[float]) -> list[float]:
     return [(one + other) / 2 for one, other in combinations_with_replacement(values, 2)]
 
 
+@lru_cache(maxsize=256)
 def _signed_rank_quantile(runs: int, tail: float) -> int:
     """The largest cut that leaves at most ``tail`` of the exact signed-rank distribution below it."""
     ways = [1]

@@ -68,6 +68,8 @@ class Sample:
     is_warmup: bool = False
     worker_age_s: float = 0.0
     worker_requests: int = 0
+    host_slowness: float = 0.0
+    """By how much the host was slower than usual meanwhile, as the logarithm of a ratio, so far as it can tell."""
 
     @property
     def is_clean(self) -> bool:

@@ -20,7 +20,7 @@ from supervisor.core.detector import REMEMBERED, SEVERE_RUNS, Detector, Run
 from supervisor.core.judge import Cure
 from supervisor.core.lane_noise import LaneNoise
 from supervisor.core.ranks import hodges_lehmann, hodges_lehmann_interval
-from supervisor.core.samples import NO_VERDICT, Purpose, Sample, Status, Verdict
+from supervisor.core.samples import NO_VERDICT, Purpose, Sample, Status, Verdict, Void
 from supervisor.core.terms import CanaryTerms, LaneTerms
 
 FILLING_RUNS = 4
@@ -45,7 +45,7 @@ class SpeedJudge:
     def __init__(self, terms: LaneTerms, baseline: Baseline, noise: LaneNoise) -> None:
         self.terms = terms
         self._baseline = baseline
-        self._noise = noise
+        self.noise = noise
         self._budget = BurstBudget(terms.canary.burst_budget, terms.canary.every_s)
         self._verdict = NO_VERDICT
         self._begin_life()
@@ -56,10 +56,11 @@ class SpeedJudge:
         return cls(terms, Baseline(), LaneNoise())
 
     def _begin_life(self) -> None:
-        self._detector = Detector(self.terms.canary.prompt_tokens, self._noise, self._budget)
+        self._detector = Detector(self.terms.canary.prompt_tokens, self.noise, self._budget)
         self._rates: dict[int, deque[float]] = {}
         self._filling = 0
-        self._noise.new_life()
+        self._lacking: int | None = None
+        self.noise.new_life()
 
     # ---- what it knows ----
 
@@ -77,6 +78,10 @@ class SpeedJudge:
     def fresh_tok_s(self) -> float | None:
         """Decode rate of a fresh worker at the smallest prompt size, tokens/s."""
         return self._baseline.fresh_tok_s(self.smallest)
+
+    def reference(self, size: int) -> Reference | None:
+        """What a run at this size is held against."""
+        return self._baseline.reference(size)
 
     @property
     def is_baseline_full(self) -> bool:
@@ -107,15 +112,43 @@ class SpeedJudge:
 
     def accept_spawn(self) -> None:
         """The worker came up slow, and so did others: it is the best to be had, and held to its own first runs."""
-        self._baseline.accept()
+        self._baseline.accept(self.smallest)
         self._begin_life()
 
     def observe(self, sample: Sample) -> Verdict:
         """Take one run in; a void one changes nothing."""
+        if self.weigh(sample):
+            self._verdict = self.say(sample)
+        elif sample.void is Void.HOST_SLOW:
+            self._verdict = Verdict(Status.UNKNOWN, f"host_slow: {sample.detail}", at=sample.at)
+        return self._verdict
+
+    @property
+    def status(self) -> Status:
+        """What the evidence says, as the verdict would."""
+        return self._detector.status
+
+    @property
+    def wants_runs(self) -> int:
+        """As the verdict would say."""
+        return self._detector.wants_runs or self._filling
+
+    @property
+    def wants_soon(self) -> bool:
+        """As the verdict would say."""
+        return self._detector.is_second_due or self._lacking is not None
+
+    def wants_size(self, measured: int) -> int | None:
+        """As the verdict would say after a run at ``measured``."""
+        return self._detector.wants_size or (measured if self._filling else self._lacking)
+
+    def weigh(self, sample: Sample) -> bool:
+        """Take one run in without putting into words what it tells; whether it was clean."""
         rate, size = sample.decode_tok_s, sample.prompt_tokens
         if not sample.is_clean or rate is None:
-            return self._verdict
+            return False
         self._budget.share, self._budget.every_s = self.terms.canary.burst_budget, self.terms.canary.every_s
+        self._baseline.inflation = max(self.noise.inflation, 1.0)
         self._baseline.add(sample, self.terms.baseline)
         self._rates.setdefault(size, deque(maxlen=REMEMBERED)).append(rate)
         reference = self._baseline.reference(size)
@@ -127,14 +160,13 @@ class SpeedJudge:
                 may_be_mild=reference.is_trusted,
             )
         self._fill(sample)
-        self._verdict = self._say(sample)
-        return self._verdict
+        return True
 
     @staticmethod
     def _run(sample: Sample, rate: float, reference: Reference) -> Run:
         return Run(
             size=sample.prompt_tokens,
-            slowness=reference.log_rate - reference.error - math.log(rate),
+            slowness=reference.log_rate - reference.error - math.log(rate) - sample.host_slowness,
             sd=reference.sd,
             at=sample.at,
             is_burst=sample.purpose is Purpose.BURST,
@@ -146,15 +178,23 @@ class SpeedJudge:
         """A fresh worker is asked for the runs that the baseline lacks, for it is fresh only once."""
         terms, size = self.terms.baseline, sample.prompt_tokens
         is_fresh = sample.worker_age_s <= terms.fresh_for_s and sample.worker_requests < terms.fresh_requests
+        if not (is_fresh or self._filling):
+            self._lacking = None
+            return
+        may_fill = is_fresh and self._budget.can_afford(sample.at)
         if sample.purpose in (Purpose.ROUTINE, Purpose.ASKED):
-            may_fill = is_fresh and self._budget.can_afford(sample.at)
             self._filling = min(self._baseline.lacks(size), FILLING_RUNS) if may_fill else 0
         elif sample.purpose is Purpose.BURST:
             self._filling = max(self._filling - 1, 0)
+        self._lacking = None
+        if may_fill:
+            most = max(self.terms.canary.prompt_tokens, key=self._baseline.lacks)
+            self._lacking = most if self._baseline.lacks(most) else None
 
     # ---- saying what they tell ----
 
-    def _say(self, sample: Sample) -> Verdict:
+    def say(self, sample: Sample) -> Verdict:
+        """What the evidence tells after this run, in words and numbers."""
         in_doubt = self._detector.size_in_doubt
         is_well = self._detector.status is Status.HEALTHY or in_doubt is None
         size = sample.prompt_tokens if is_well or in_doubt not in self._rates else in_doubt
@@ -167,9 +207,9 @@ class SpeedJudge:
             prompt_tokens=size,
             decode_tok_s=by_size.get(self.smallest),
             by_prompt_tokens=tuple(by_size.items()),
-            wants_runs=self._detector.wants_runs or self._filling,
-            wants_size=self._detector.wants_size or (sample.prompt_tokens if self._filling else None),
-            wants_soon=self._detector.is_second_due,
+            wants_runs=self.wants_runs,
+            wants_size=self.wants_size(sample.prompt_tokens),
+            wants_soon=self.wants_soon,
         )
         return verdict if reference is None else self._with_evidence(verdict, size, reference)
 
@@ -227,19 +267,19 @@ class SpeedJudge:
 
     def reset(self) -> None:
         """Forget what fresh means; the worker is judged again once five fresh runs are in."""
-        self._baseline, self._noise = Baseline(), LaneNoise()
+        self._baseline, self.noise = Baseline(), LaneNoise()
         self._begin_life()
         self._verdict = Verdict(Status.UNKNOWN, "the baseline was reset")
 
     def to_json(self) -> dict[str, Any]:
         """Baseline and noise: a life is judged by its own runs and does not outlive the daemon."""
-        return {**self._baseline.to_json(), "noise": self._noise.to_json()}
+        return {**self._baseline.to_json(), "noise": self.noise.to_json()}
 
     def restore(self, document: Mapping[str, Any]) -> None:
         """Take up what ``to_json`` gave."""
         self._baseline = Baseline.from_json(document)
         noise = document.get("noise")
-        self._noise = LaneNoise.from_json(noise if isinstance(noise, Mapping) else {})
+        self.noise = LaneNoise.from_json(noise if isinstance(noise, Mapping) else {})
         self._begin_life()
 
 

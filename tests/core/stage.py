@@ -214,6 +214,7 @@ class Stage:
         usual = self.world.tok_s_of.get(command.generation, self.world.tok_s)
         rate = None if void else self.world.tok_s_at.get((command.generation, command.prompt_tokens), usual)
         took = 0.0 if void else self.world.canary_s
+        worker = self.lane.body.workers.find(command.generation)
         sample = Sample(
             at=self.at + took,
             wall=self.at + took,
@@ -224,6 +225,7 @@ class Stage:
             void=void,
             tokens=64,
             took_s=took,
+            worker_age_s=worker.uptime_s(self.at) if worker else 0.0,
         )
         self._later(took, ev.SampleTaken(self.at + took, command.generation, sample))
 

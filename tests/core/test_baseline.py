@@ -154,7 +154,7 @@ def test_a_spawn_in_the_slow_mode_is_named_and_once_accepted_held_to_its_own_run
     assert not baseline.is_slow_spawn(256)
     baseline.add(run(26.0), TERMS)
     assert baseline.is_slow_spawn(256)
-    baseline.accept()
+    baseline.accept(256)
     assert reference(baseline).tok_s == pytest.approx(26)
     spawn(baseline, *[33.0] * 5)
     assert not baseline.is_slow_spawn(256)
