@@ -13,6 +13,7 @@ from supervisor.core.samples import Void
 from supervisor.settings import LaneSettings
 from supervisor.shell.canary_desk import CanaryDesk
 from supervisor.shell.doubts import Moment, doubt, moment
+from supervisor.shell.probe import Trouble
 from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.vital_signs import VitalSigns
 
@@ -30,6 +31,8 @@ class Miss:
     """Its health did not answer either: no neighbour excuses that."""
     is_busy: bool = False
     """It said that it has no room now."""
+    is_at_work: bool = False
+    """It has written tokens meanwhile, for a client that left or one of somebody else's: busy, not hung."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class HangGuard:
         if isinstance(outcome, TakenBack):
             self._watch.pulse_taken_back()
             return Fine()
-        if outcome is None:
+        if outcome is None or outcome.is_at_work:
             self._watch.pulse_answered(now)
             return Fine()
         reason = self._excuse(outcome, began, now - began.at)
@@ -136,15 +139,24 @@ class HangGuard:
         if self._neighbours():
             illness = await self._signs.health(self._canaries.timeout_s)
             return None if self._signs.has_answered and not self._signs.is_hopeless else Miss(illness, is_silence=True)
-        if self._signs.health_rule.dead:
-            illness = await self._signs.health()
-            if self._signs.is_hopeless:
-                return Miss(illness, is_silence=True)
-        trouble = await self._signs.pulse(self._canaries.timeout_s)
+        trouble, illness, written = await self._asked()
+        if self._signs.is_hopeless:
+            return Miss(illness, is_silence=True)
         if trouble is None:
             self._busy_since = None
             return None
-        return Miss(trouble.detail, is_busy=self._is_only_busy(trouble.is_busy))
+        is_at_work = written is not None and (await self._signs.written() or 0.0) > written
+        return Miss(trouble.detail, is_busy=self._is_only_busy(trouble.is_busy), is_at_work=is_at_work)
+
+    async def _asked(self) -> tuple[Trouble | None, str, float | None]:
+        """All that is asked for a pulse, at once, and with it done in the time that one may take."""
+        signs, timeout_s = self._signs, self._canaries.timeout_s
+        patience_s = max(timeout_s - signs.stats_timeout_s, signs.stats_timeout_s)
+        async with asyncio.TaskGroup() as group:
+            pulse = group.create_task(signs.pulse(patience_s))
+            written = group.create_task(signs.written())
+            health = group.create_task(signs.health(patience_s)) if signs.health_rule.dead else None
+        return pulse.result(), health.result() if health else "", written.result()
 
     def _is_only_busy(self, says_so: bool) -> bool:
         """An attached server has clients that we do not see; one of ours that is full of nobody's work hangs."""

@@ -109,21 +109,32 @@ class VitalSigns:
         """How the preset reads the body of its health."""
         return PRESETS[self.lane.preset].health if self.lane.preset else HealthRule()
 
+    @property
+    def stats_timeout_s(self) -> float:
+        """How long /stats may take."""
+        return min(STATS_TIMEOUT_S, STATS_SHARE * self.lane.hang.after)
+
+    async def written(self) -> float | None:
+        """Tokens that it has written in all, by its own count; None where it does not tell."""
+        return _number((await self._stats()).get("generated_tokens"))
+
     async def _counters(self) -> tuple[float, ...]:
         """Numbers of /stats that grow while it works; none where there is no /stats."""
+        return counters_in(await self._stats())
+
+    async def _stats(self) -> dict[str, Any]:
         if not self._has_stats:
-            return ()
-        timeout = aiohttp.ClientTimeout(total=min(STATS_TIMEOUT_S, STATS_SHARE * self.lane.hang.after))
+            return {}
+        timeout = aiohttp.ClientTimeout(total=self.stats_timeout_s)
         url = self.upstream.url + "/stats"
         try:
             async with self.upstream.session.get(url, headers=self.upstream.headers, timeout=timeout) as answer:
                 if answer.status != 200:
                     self._has_stats = False
-                    return ()
-                stats = decode(await answer.content.read(262144)) or {}
+                    return {}
+                return decode(await answer.content.read(262144)) or {}
         except (aiohttp.ClientError, OSError, TimeoutError):
-            return ()
-        return counters_in(stats)
+            return {}
 
 
 def counters_in(stats: Mapping[str, Any]) -> tuple[float, ...]:
@@ -145,3 +156,7 @@ def _status_of(body: bytes) -> str | None:
 
 def _said(status: int, body: bytes) -> str:
     return f"its health says {status} {body[:200].decode(errors='replace')}".strip()
+
+
+def _number(said: object) -> float | None:
+    return float(said) if isinstance(said, int | float) and not isinstance(said, bool) else None

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.fakes import read_lines
+from tests.conftest import FakeWorkerFactory
+from tests.fakes import read_lines, set_knobs
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
 from tests.scenarios.quick_lanes import BUSY_CANARY, ask, begin, chat, config, quick_lane, record, tokens
 from tests.waiting import wait_until
@@ -67,6 +68,38 @@ async def test_a_long_answer_in_one_piece_is_not_taken_for_silence(tmp_path: Pat
         assert status == 200
         assert '"completion_tokens": 600' in text
         assert await daemon.recycles("worker") == []
+
+
+async def test_a_worker_that_still_writes_for_a_client_that_left_is_busy_and_not_hung(tmp_path: Path) -> None:
+    # One request at a time, and it does not notice that its client has gone: nothing else gets a token for 8 s.
+    knobs = {"one_at_a_time": True, "keep_generating": True, "tok_s": 50}
+    lane = quick_lane(knobs, hang={"after": "2s", "pulse": "500ms"})
+    async with running_daemon(tmp_path / "daemon", config(worker=lane)) as daemon:
+        await daemon.serving("worker")
+        leaving = begin(daemon, chat(max_tokens=400))
+        await tokens(daemon)
+        leaving.cancel()
+        began = time.monotonic()
+        await wait_until(lambda: time.monotonic() - began > 4.0, 10.0)  # pulses get nothing
+        status, text = await ask(daemon, chat(max_tokens=4))
+        assert status == 200
+        assert "[DONE]" in text
+        assert await daemon.recycles("worker") == []
+
+
+async def test_an_attached_server_that_others_keep_busy_is_not_called_hung(
+    tmp_path: Path, fake_worker: FakeWorkerFactory
+) -> None:
+    control = tmp_path / "knobs"
+    server = await fake_worker(control=control)
+    lane = {key: value for key, value in quick_lane(**KEEN).items() if key not in ("command", "replace")}
+    async with running_daemon(tmp_path / "daemon", config(worker=lane | {"attach": server.url})) as daemon:
+        await daemon.serving("worker")
+        set_knobs(control, mode="429")
+        began = time.monotonic()
+        await wait_until(lambda: time.monotonic() - began > 8.0, 10.0)
+        assert await daemon.recycles("worker") == []
+        assert (await daemon.lane("worker"))["state"] == "serving"
 
 
 async def test_a_client_voids_the_running_canary_and_waits_for_no_more_than_a_step(tmp_path: Path) -> None:
