@@ -126,9 +126,9 @@ def last_work(lane: WorkingLane, worker: int, begin: float, end: float) -> float
     return max(end - begin, 0.0) * math.exp(-lane.world.slowness(max(age, 0.0), worker))
 
 
-def policies(pool: Executor, *, quick: bool) -> list[dict[str, Any]]:
+def policies(pool: Executor, *, lanes: int) -> list[dict[str, Any]]:
     """The table, a line for each way to age."""
-    return [_line(row, pool, lanes=1 if quick else 16) for row in ROWS]
+    return [_line(row, pool, lanes) for row in ROWS]
 
 
 def _line(row: Row, pool: Executor, lanes: int) -> dict[str, Any]:

@@ -35,9 +35,9 @@ class Scenario:
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario("stationary", World(), {"false_recycles": 1}, days=10_000),
     Scenario("control_1.002", World(sd=0.03, outliers=0.0), {"false_recycles": 0}, days=1_000),
-    Scenario("outliers_10pct", World(outliers=0.10), {"false_recycles_per_lane_year": 0.2}, days=4_000),
-    Scenario("outliers_12pct", World(outliers=0.12), {"false_recycles_per_lane_year": 1.0}, days=4_000),
-    Scenario("spread_38pct", World(sd=0.38), {"false_recycles_per_lane_year": 0.2}, days=4_000),
+    Scenario("outliers_10pct", World(outliers=0.10), {"false_recycles_per_lane_year": 0.2}, days=2_000),
+    Scenario("outliers_12pct", World(outliers=0.12), {"false_recycles_per_lane_year": 1.0}, days=2_000),
+    Scenario("spread_38pct", World(sd=0.38), {"false_recycles_per_lane_year": 0.2}, days=2_000),
     Scenario("tick_outliers", World(slow_visits=0.005), {"false_recycles_in_10000_days": 15}, days=4_000),
     Scenario("ar_0.3", World(shared=0.25, correlation=0.3), {"false_recycles_per_lane_year": 2.0}, days=2_000),
     Scenario("ar_0.6", World(shared=0.5, correlation=0.6), {"false_recycles_per_lane_year": 2.0}, days=2_000),

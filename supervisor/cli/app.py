@@ -42,7 +42,7 @@ VERBS = {
     "log": Verb("log", "log", SEE),
     "logs": Verb("logs", "logs", SEE),
     "baseline": Verb("baseline", "baseline", SEE),
-    "replay": Verb("replay", "replay", SEE),
+    "replay": Verb("replay", "replay_file", SEE),
     "probe": Verb("probe", "probe", ACT),
     "recycle": Verb("recycle", "recycle", ACT),
     "drain": Verb("wishes", "drain", ACT),

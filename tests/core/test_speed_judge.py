@@ -290,7 +290,8 @@ def test_which_size_is_called_which_changes_nothing(rates: list[tuple[float, int
     for at, (rate, size) in enumerate(rates):
         one = visit(judge, rate, size=size, at=at * 300.0)
         other = visit(swapped, rate, size=256 if size == 3072 else 3072, at=at * 300.0)
-        assert (one.status, one.ratio, one.confidence) == (other.status, other.ratio, other.confidence)
+        assert (one.status, one.ratio) == (other.status, other.ratio)
+        assert one.confidence == pytest.approx(other.confidence)
 
 
 @given(RATES, st.integers(0, 59))
