@@ -81,6 +81,24 @@ async def test_a_body_that_does_not_come_on_is_not_waited_for(monkeypatch: pytes
         await writer.wait_closed()
 
 
+async def test_a_body_that_drips_is_not_waited_for_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incoming, "SILENCE_S", 0.5)
+    async with front() as stage:
+        reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
+        writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+
+        async def drip() -> None:
+            while True:
+                writer.write(b" ")
+                await asyncio.sleep(0.02)
+
+        dripper = asyncio.ensure_future(drip())
+        assert b" 408 " in await asyncio.wait_for(reader.readline(), 5)
+        dripper.cancel()
+        writer.close()
+        await writer.wait_closed()
+
+
 async def test_a_long_body_passes_whole(fake_worker: FakeWorkerFactory) -> None:
     worker = await fake_worker()
     async with front() as stage:
