@@ -10,9 +10,10 @@ from supervisor.core.measurer import Measurer
 from supervisor.core.overlap import Overlap
 from supervisor.core.record import Outcome
 from supervisor.core.recycler import Recycler
-from supervisor.core.samples import Verdict
+from supervisor.core.samples import Status, Verdict
 from supervisor.core.states import LaneState
-from supervisor.core.terms import Trigger
+from supervisor.core.terms import Replace, Trigger
+from supervisor.core.worth import Worth
 
 FRESH_RUNS_WANTED = 5
 """Clean runs of a new worker before its gate opens, while the lane's baseline is not full."""
@@ -30,6 +31,7 @@ class Organs:
         self.measurer = Measurer(body, judge, cadence)
         self.recycler = Recycler(body, judge)
         self.overlap = Overlap(body, self.recycler)
+        self.worth = Worth()
         self._slow_spawns = 0
         """In a row."""
 
@@ -79,6 +81,31 @@ class Organs:
         recycler.finish(at)
         recycler.begin(at, Trigger.BAD_SPAWN, f"it came up slow: {judge.verdict.reason}", before=judge.verdict)
         return True
+
+    def weigh(self, at: float) -> None:
+        """A clean run is in: how much this life has done by now."""
+        worker, verdict = self.body.active, self.judge.verdict
+        if self.worth.generation != worker.generation:
+            self.worth = Worth(worker.generation)
+        if verdict.ratio is not None and verdict.status is not Status.UNKNOWN:
+            self.worth.measured(worker.uptime_s(at), verdict.ratio)
+
+    def objection(self, at: float) -> str | None:
+        """Why the active worker may not be recycled for slowness now, in words; None if it may."""
+        body = self.body
+        refusal = body.allowance.objection(
+            at,
+            body.terms.recycle,
+            replace=body.replace,
+            uptime_s=body.active.uptime_s(at),
+            is_window_open=body.is_window_open,
+        )
+        if refusal is None:
+            cost_s = 0.0 if body.replace is Replace.OVERLAP else body.start_took_s
+            return self.worth.objection(cost_s)
+        if body.terms.recycle.is_advised_only:
+            return f"{refusal}; a new worker would have done {self.worth.lost_s:.0f} s more of work by now"
+        return refusal
 
     def reopen(self, at: float, reason: str) -> None:
         """Serve on with the worker that is there."""

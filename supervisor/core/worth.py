@@ -10,7 +10,8 @@ from __future__ import annotations
 class Worth:
     """The work of one life. Ages and costs are seconds; ``ratio`` is the worker's rate over a fresh one's."""
 
-    def __init__(self) -> None:
+    def __init__(self, generation: int = 0) -> None:
+        self.generation = generation
         self.work_s = 0.0
         self.age_s = 0.0
         self.ratio = 1.0
@@ -24,6 +25,11 @@ class Worth:
     def is_worth_it(self, cost_s: float) -> bool:
         """Whether a new worker is worth the seconds of service that it takes to get it."""
         return self.ratio < 1.0 and self.ratio * (self.age_s + cost_s) < self.work_s
+
+    @property
+    def lost_s(self) -> float:
+        """Seconds of a fresh worker's work that this life has not done."""
+        return max(self.age_s - self.work_s, 0.0)
 
     def objection(self, cost_s: float) -> str | None:
         """Why not, in words."""

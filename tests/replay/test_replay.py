@@ -49,7 +49,7 @@ def test_slow_at_a_long_context_from_the_first_run_on_is_not_age(capsys: pytest.
 
 
 def test_the_same_numbers_without_decay_recycle_nothing() -> None:
-    runs = [Recorded(at * 300.0, 60.0 + at % 7, 256, 1) for at in range(1000)]
+    runs = [Recorded(at * 100.0, 60.0 + at % 7, 256, 1) for at in range(1000)]
     said = replay(runs, 300.0)
     assert [one.verdict.status for one in said] == [Status.HEALTHY]
     assert not list(losses(runs, said))

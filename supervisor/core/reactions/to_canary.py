@@ -19,6 +19,7 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
     else:
         finding = lane.measurer.observed(sample, event.at)
         if sample.is_clean and sample.decode_tok_s is not None:
+            lane.weigh(event.at)
             lane.recycler.verified_by(sample.prompt_tokens, sample.decode_tok_s, event.at)
     match finding:
         case Finding.ENOUGH:
@@ -37,13 +38,7 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
 
 def _degraded(lane: Organs, at: float) -> None:
     body, verdict = lane.body, lane.judge.verdict
-    objection = body.allowance.objection(
-        at,
-        body.terms.recycle,
-        replace=body.replace,
-        uptime_s=body.active.uptime_s(at),
-        is_window_open=body.is_window_open,
-    )
+    objection = lane.objection(at)
     if objection is None:
         body.enter(_S.SUSPECT, at, verdict.reason)
         lane.recycle(at, Trigger.DEGRADED, verdict.reason, before=verdict)
