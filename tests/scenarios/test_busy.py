@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import FakeWorkerFactory
 from tests.fakes import read_lines, set_knobs
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
@@ -24,6 +26,7 @@ async def samples(daemon: RunningDaemon, lane: str = "worker") -> list[dict[str,
     return await daemon.samples(lane)
 
 
+@pytest.mark.slow
 async def test_a_worker_busy_with_a_long_prefill_is_left_alone_and_its_canary_is_skipped_not_failed(
     tmp_path: Path,
 ) -> None:
@@ -43,6 +46,7 @@ async def test_a_worker_busy_with_a_long_prefill_is_left_alone_and_its_canary_is
         assert (await daemon.lane("worker"))["worker"]["generation"] == 1
 
 
+@pytest.mark.slow
 async def test_a_worker_whose_slots_are_all_taken_for_long_is_not_recycled(tmp_path: Path) -> None:
     lane = quick_lane({"slots": 2, "tok_s": 40}, max_inflight=16, max_queue=64, **KEEN)
     async with running_daemon(tmp_path / "daemon", config(worker=lane)) as daemon:
@@ -70,6 +74,7 @@ async def test_a_long_answer_in_one_piece_is_not_taken_for_silence(tmp_path: Pat
         assert await daemon.recycles("worker") == []
 
 
+@pytest.mark.slow
 async def test_a_worker_that_still_writes_for_a_client_that_left_is_busy_and_not_hung(tmp_path: Path) -> None:
     # One request at a time, and it does not notice that its client has gone: nothing else gets a token for 8 s.
     knobs = {"one_at_a_time": True, "keep_generating": True, "tok_s": 50}
@@ -156,6 +161,7 @@ async def test_routine_canaries_keep_within_their_budget(tmp_path: Path) -> None
             assert later["at"] - earlier["at"] >= 9 * earlier["took_s"], trace(earlier["at"], await samples(daemon))
 
 
+@pytest.mark.slow
 async def test_an_unloaded_lane_is_not_probed_and_stays_unloaded(tmp_path: Path) -> None:
     requests = tmp_path / "requests.jsonl"
     lane = quick_lane({"requests_file": requests}, start="on_demand", idle_unload="1s", **KEEN)
