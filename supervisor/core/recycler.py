@@ -239,10 +239,19 @@ class Recycler:
             return Outcome.BAD_SPAWN
         return Outcome(self._judge.compare(replacement.before, replacement.rates_by_size))
 
+    def _put_off(self, due: float) -> None:
+        """What is owed failed: new settings are tried again, ever more rarely; what a person asked for once is not."""
+        body = self._body
+        body.allowance.try_again_at(due)
+        if body.owed and body.owed[0] is not Trigger.CONFIG:
+            body.owed = None
+
     def _write(self, at: float, replacement: Replacement, outcome: Outcome, following: str) -> None:
         body = self._body
         if outcome in (Outcome.FUTILE, Outcome.PARTIAL, Outcome.FAILED):
             held_off_s = body.allowance.brought_nothing(at)
+            if body.owed:
+                self._put_off(at + held_off_s)
             following = following or f"no recycle for slowness within {held_off_s / 60:.0f} min"
             if outcome is not Outcome.FAILED and body.allowance.is_time_to_anchor:
                 following = "; ".join(filter(None, (self._judge.anchor_anew(replacement.rates), following)))
