@@ -106,3 +106,18 @@ async def test_a_hung_worker_is_not_asked_to_save(tmp_path: Path) -> None:
         records = await wait_until(lambda: daemon.recycles("worker"), 50, "a record")
         assert records[0]["trigger"] == "hung"
         assert "prefix_save_failed" not in daemon.log()
+
+
+@pytest.mark.model
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_our_engine_hands_its_prefixes_on_and_the_next_worker_proves_it(tmp_path: Path) -> None:
+    canary = {"every": "1h", "prompt_tokens": [64], "max_tokens": 12, "idle_for": "0s"}
+    lane = {"model": "smollm2-135m", "replace": "in_place", "canary": canary, "recycle": {"wait_idle": "0s"}}
+    async with running_daemon(tmp_path, config(worker=lane)) as daemon:
+        await daemon.serving("worker", 180)
+        assert await cached_tokens(daemon) < 100  # what the template and the canaries have in common with it
+        record = await recycled(daemon)
+        facts = record["prefix_cache"]
+        assert facts["restored_tokens"] == facts["saved_tokens"] > 500
+        assert await cached_tokens(daemon) > 500
