@@ -28,7 +28,7 @@ def remarks(lane: RawLane) -> Iterator[Complaint]:
     """What is allowed but surely not meant."""
     is_ours = not any(lane.filled.get(key) is not None for key in ("command", "preset", "attach"))
     for key in _ONLY_OURS:
-        if key in lane.own and not is_ours and not _is_attached(lane):
+        if key in lane.own and not is_ours and not _is_attached(lane) and not _is_for_any(lane.own[key]):
             yield (key,), "has no effect: only our own engine (a lane with `model` alone) knows it"
     if lane.filled.get("preset") == "omlx" and {"--port", "--host"} & set(_words(lane.own.get("command"))):
         yield ("command",), "omlx writes --port and --host into its settings.json; leave them to the preset"
@@ -41,6 +41,11 @@ def doubts(lane: LaneSettings) -> Iterator[Complaint]:
         yield ("canary", "timeout"), "is no longer than canary.max_time, so that every canary would time out"
     if lane.hold.timeout < lane.recycle.max_hold:
         yield ("hold", "timeout"), "is shorter than recycle.max_hold, so that a recycle may refuse held requests"
+
+
+def _is_for_any(block: Any) -> bool:
+    """Any worker that has /prefix/save and /prefix/load hands its cache over."""
+    return isinstance(block, dict) and bool(block) and set(block) <= {"handoff", "timeout"}
 
 
 def _is_attached(lane: RawLane) -> bool:
