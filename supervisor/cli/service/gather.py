@@ -16,7 +16,7 @@ import psutil
 from supervisor.cli.exits import UsageError
 from supervisor.config import ConfigError, load
 from supervisor.core.workers import stop_patience_s
-from supervisor.settings import Settings
+from supervisor.settings import LaneSettings, Settings
 from supervisor.shell import settle
 from supervisor.units import NAME, ServiceTerms
 
@@ -70,8 +70,14 @@ def stop_s(settings: Settings) -> int:
     """
     memory_bytes = int(psutil.virtual_memory().total)
     owned = (lane for lane in settings.lanes.values() if not lane.is_attached)
-    patience_s = max((stop_patience_s(lane.stop_timeout, memory_bytes) for lane in owned), default=0.0)
+    patience_s = max((_patience_s(lane, memory_bytes) for lane in owned), default=0.0)
     return math.ceil(settings.fleet.shutdown_timeout + patience_s)
+
+
+def _patience_s(lane: LaneSettings, memory_bytes: int) -> float:
+    """To save its prefix cache, and to end."""
+    saving_s = lane.prefix.timeout if lane.prefix.handoff else 0.0
+    return saving_s + stop_patience_s(lane.stop_timeout, memory_bytes)
 
 
 def unknown_variables(config: Path, environment: Mapping[str, str]) -> list[str]:
