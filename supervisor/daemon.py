@@ -36,6 +36,7 @@ from supervisor.shell.host import Host
 from supervisor.shell.ledger import Ledger
 from supervisor.shell.notify import Notifier
 from supervisor.shell.panics import recent_gpu_panic
+from supervisor.shell.refusal import RefusedError
 from supervisor.shell.refusal_note import forget_refusal, keep_refusal
 from supervisor.shell.slots import Slots
 from supervisor.shell.surroundings import Surroundings
@@ -216,6 +217,8 @@ async def _reload(fleet: Fleet) -> None:
         await fleet.reload()
     except ConfigError as error:
         log.error("reload_refused", error=str(error), remedy="nothing was changed; mend the file and reload again")
+    except RefusedError as error:
+        log.warning("reload_refused", error=str(error))
 
 
 @asynccontextmanager

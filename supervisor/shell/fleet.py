@@ -24,6 +24,7 @@ from supervisor.shell.clock import rfc3339
 from supervisor.shell.eventbus import EventBus
 from supervisor.shell.mac_watch import mind_the_mac
 from supervisor.shell.quiet_hours_watch import watch_quiet_hours
+from supervisor.shell.refusal import RefusedError
 from supervisor.shell.reload import plan_reload
 from supervisor.shell.runner import Runner
 from supervisor.shell.surroundings import Surroundings
@@ -50,6 +51,7 @@ class Fleet:
         self._tasks = Tasks()
         self._started_at = around.clock.wall()
         self._reloading = asyncio.Lock()
+        self._is_stopping = False
         self._announcer = Announcer(loaded.settings.on_recycle, around.events)
         self.while_reloading: Callable[[], AbstractContextManager[None]] = nullcontext
         """Entered for as long as a reload takes."""
@@ -105,6 +107,7 @@ class Fleet:
 
     async def stop(self, *, is_now: bool = False) -> None:
         """Stop every lane: drained within ``fleet.shutdown_timeout``, or at once. Returns when no worker lives."""
+        self._is_stopping = True
         await asyncio.gather(*(self._stop(runner, is_now=is_now) for runner in self._runners.values()))
 
     async def _stop(self, runner: Runner, *, is_now: bool = False) -> None:
@@ -165,8 +168,13 @@ class Fleet:
     # ---- reload ----
 
     async def reload(self) -> dict[str, Any]:
-        """Read the file again: checked whole, then applied whole. Raises ConfigError, and then nothing has changed."""
+        """Read the file again: checked whole, then applied whole.
+
+        Raises ConfigError, or RefusedError while the daemon stops; then nothing has changed.
+        """
         async with self._reloading:
+            if self._is_stopping:
+                raise RefusedError(503, "stopping", "The daemon stops; nothing is reloaded any more.")
             with self.while_reloading():
                 return await self._reload()
 

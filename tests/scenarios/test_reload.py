@@ -200,3 +200,21 @@ async def test_a_recycle_that_a_reload_owes_is_tried_again_when_a_stream_outlast
 
         await wait_until(is_done, 30, "another try")
         assert await pid(daemon, "worker") != before
+
+
+async def test_a_reload_while_the_daemon_stops_starts_nothing_and_cuts_nothing(tmp_path: Path) -> None:
+    slow = {**config(worker=quick_lane({"tok_s": 30})), "fleet": {"shutdown_timeout": "20s"}}
+    async with running_daemon(tmp_path, slow) as daemon:
+        await daemon.serving("worker")
+        stream = begin(daemon, chat("last", max_tokens=90))
+        await in_flight(daemon, "worker")
+        os.kill(daemon.pid, signal.SIGTERM)
+        await wait_until(lambda: '"event": "stopping"' in daemon.log(), 10, "the stop")
+        daemon.write_config(config(worker=quick_lane(env={"NEW": "1"}), second=quick_lane()))
+        os.kill(daemon.pid, signal.SIGHUP)
+        await wait_until(lambda: "reload_refused" in daemon.log(), 10, "the refusal")
+        status, text = await stream
+        assert (status, is_whole(text, "last", 90)) == (200, True)
+        assert daemon.process
+        assert await asyncio.wait_for(daemon.process.wait(), 15) == 0
+        assert '"lane": "second"' not in daemon.log()
