@@ -29,7 +29,7 @@ async def recycle(daemon: RunningDaemon) -> asyncio.Task[tuple[int, Any]]:
         return bool((await daemon.lane("worker"))["state"] in ("draining", "stopping", "starting", "warming"))
 
     await wait_until(fact, 10, f"the recycle to begin; see {daemon.log_path}")
-    return asked  # type: ignore[return-value]
+    return asked
 
 
 def text_of(stream: str) -> str:
