@@ -34,6 +34,10 @@ MOST_REMEMBERED = 125
 LARGEST = 9.0
 """Of a squared difference, in multiples of what it is now believed to be: a step is not noise."""
 
+CORRELATED = 2.3
+MOMENT_SHARED = 2.0
+"""Where visits are seen to share much, a burst shares its moment with the runs before it, too: that counts twice."""
+
 OF_MEDIAN = {3: 0.4487, 5: 0.2868}
 """Variance of the median of so many normal runs over the variance of one."""
 
@@ -93,8 +97,10 @@ class LaneNoise:
 
     def sd_of(self, runs: int, sd: float) -> float:
         """Standard deviation that an observation of so many runs is judged with: one run, or a burst's median."""
-        own = 1.0 if runs == 1 else OF_MEDIAN[runs]
-        return math.sqrt(own * sd * sd + self.shared_variance(sd))
+        if runs == 1:
+            return math.sqrt(sd * sd + self.shared_variance(sd))
+        times = MOMENT_SHARED if self.is_measured and self.inflation > CORRELATED else 1.0
+        return math.sqrt(OF_MEDIAN[runs] * sd * sd + times * self.shared_variance(sd))
 
     def to_json(self) -> dict[str, Any]:
         """What outlives the daemon."""
