@@ -23,6 +23,7 @@ from supervisor.core.record import (
     StopFacts,
 )
 from supervisor.core.samples import Verdict
+from supervisor.core.step_yield import is_the_reason
 from supervisor.core.terms import Replace, Trigger
 from supervisor.core.workers import Worker
 
@@ -179,7 +180,7 @@ def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str) -> Cause:
     """The cause as far as the trigger alone tells it."""
     match trigger:
         case Trigger.DEGRADED:
-            return Cause(CauseKind.WORKER_AGED, (verdict.reason,) if verdict else ())
+            return _of_slowness(verdict)
         case Trigger.HUNG:
             return Cause(CauseKind.HANG, (reason,))
         case Trigger.CRASHED:
@@ -190,6 +191,17 @@ def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str) -> Cause:
             return Cause(CauseKind.BAD_SPAWN, (reason,))
         case _:
             return Cause(CauseKind.NONE, (reason,) if reason else ())
+
+
+def _of_slowness(verdict: Verdict | None) -> Cause:
+    if verdict is None:
+        return Cause(CauseKind.WORKER_AGED)
+    if verdict.tokens_per_step is None:
+        return Cause(CauseKind.WORKER_AGED, (verdict.reason,))
+    first, last = verdict.tokens_per_step
+    steps = f"a step gives {last:.2f} tokens, at first {first:.2f}"
+    is_barren = is_the_reason(verdict.tokens_per_step, verdict.ratio)
+    return Cause(CauseKind.ACCEPTANCE if is_barren else CauseKind.WORKER_AGED, (verdict.reason, steps))
 
 
 def _between(begin: float | None, end: float | None) -> float | None:

@@ -68,6 +68,8 @@ class Sample:
     is_warmup: bool = False
     worker_age_s: float = 0.0
     worker_requests: int = 0
+    tokens_per_step: float | None = None
+    """Where the worker speculates and tells: what a step gave."""
     host_slowness: float = 0.0
     """By how much the host was slower than usual meanwhile, as the logarithm of a ratio, so far as it can tell."""
 
@@ -112,6 +114,8 @@ class Verdict:
     """Median over ``samples`` at the smallest prompt size."""
     by_prompt_tokens: tuple[tuple[int, float], ...] = ()
     """Median decode rate per prompt size."""
+    tokens_per_step: tuple[float, float] | None = None
+    """Where the worker tells: of its first runs, and of its last ones. A rate that fell by as much fell for that."""
     wants_runs: int = 0
     """How many back-to-back runs the judge asks for now (a burst); 0: the usual cadence will do."""
     wants_size: int | None = None

@@ -21,6 +21,7 @@ from supervisor.core.judge import Cure
 from supervisor.core.lane_noise import LaneNoise
 from supervisor.core.ranks import hodges_lehmann, hodges_lehmann_interval
 from supervisor.core.samples import NO_VERDICT, Purpose, Sample, Status, Verdict, Void
+from supervisor.core.step_yield import StepYield
 from supervisor.core.terms import CanaryTerms, LaneTerms
 
 FILLING_RUNS = 4
@@ -58,6 +59,7 @@ class SpeedJudge:
     def _begin_life(self) -> None:
         self._detector = Detector(self.terms.canary.prompt_tokens, self.noise, self._budget)
         self._rates: dict[int, deque[float]] = {}
+        self._steps = StepYield()
         self._filling = 0
         self._lacking: int | None = None
         self.noise.new_life()
@@ -151,6 +153,7 @@ class SpeedJudge:
         self._baseline.inflation = max(self.noise.inflation, 1.0)
         self._baseline.add(sample, self.terms.baseline)
         self._rates.setdefault(size, deque(maxlen=REMEMBERED)).append(rate)
+        self._steps.add(sample.tokens_per_step)
         reference = self._baseline.reference(size)
         if reference is not None:
             self._detector.observe(
@@ -207,6 +210,7 @@ class SpeedJudge:
             prompt_tokens=size,
             decode_tok_s=by_size.get(self.smallest),
             by_prompt_tokens=tuple(by_size.items()),
+            tokens_per_step=self._steps.first_and_last,
             wants_runs=self.wants_runs,
             wants_size=self.wants_size(sample.prompt_tokens),
             wants_soon=self.wants_soon,

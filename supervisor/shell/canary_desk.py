@@ -19,6 +19,7 @@ from supervisor.shell.doubts import Doubt, Moment, doubt, moment
 from supervisor.shell.gate import Gate
 from supervisor.shell.probe import ProbeResult, TokenClock, run_canary
 from supervisor.shell.probe_seat import ProbeSeat
+from supervisor.shell.step_meter import StepMeter, tokens_per_step
 from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.tasks import Tasks
 from supervisor.shell.upstream import Upstream
@@ -48,6 +49,7 @@ class CanaryDesk:
         self._why = ""
         self._took: deque[float] = deque(maxlen=REMEMBERED_RUNS)
         self._token_clock = (0, TokenClock())
+        self._meter: tuple[Upstream, StepMeter] | None = None
         self._prefill: deque[float] = deque(maxlen=REMEMBERED_RUNS)
         self._rates: deque[float] = deque(maxlen=REMEMBERED_RUNS)
 
@@ -119,6 +121,8 @@ class CanaryDesk:
     async def _measured(self, command: RunCanary, upstream: Upstream, blank: Sample) -> Sample:
         canary = self.settings.canary
         began = moment(self._around.host, blank.at)
+        meter = self._meter_of(upstream)
+        steps = await meter.count()
         with self._around.device.canary(self.settings.name, self.cancel):
             result = await run_canary(
                 upstream.session,
@@ -135,8 +139,14 @@ class CanaryDesk:
                 token_clock=self._clock_of(command.generation),
                 progressed=self.seat.moved,
             )
+        blank = replace(blank, tokens_per_step=tokens_per_step(steps, await meter.count()))
         self._learn(blank, result)
         return self._believed(began, blank, result)
+
+    def _meter_of(self, upstream: Upstream) -> StepMeter:
+        if self._meter is None or self._meter[0] is not upstream:
+            self._meter = (upstream, StepMeter(upstream))
+        return self._meter[1]
 
     def _clock_of(self, generation: int) -> TokenClock:
         """What runs of this worker have taught about its streams; only the newest worker's is kept."""

@@ -90,6 +90,16 @@ async def test_a_worker_pinned_in_a_low_gear_is_replaced_and_the_record_says_wha
     assert record["drain"]["cut"] == record["requests"]["failed"] == 0
 
 
+async def test_where_steps_give_fewer_tokens_but_take_as_long_the_cause_is_acceptance(tmp_path: Path) -> None:
+    """SGLang's report: acceptance falls to nothing, 2.9 times slower, step time unchanged."""
+    fading = {"acceptance": 0.8, "acceptance_to": 0.0, "decay_seconds": AGED_AFTER_S, "decay_shape": "step"}
+    async with running_daemon(tmp_path / "daemon", config(worker=lane(fading))) as daemon:
+        await daemon.serving("worker")
+        record = await recycled(daemon)
+    assert (record["outcome"], record["cause"]["kind"]) == ("cured", "acceptance")
+    assert any("a step gives" in sentence for sentence in record["cause"]["evidence"])
+
+
 async def test_a_worker_that_does_not_age_is_left_alone(tmp_path: Path) -> None:
     """llama.cpp's control: the same speed after a day; here a hundred canaries, one in ten at half rate."""
     worker = lane({"noise": 0.1, "outliers": 0.1}, canary={**CANARY, "every": "300ms"})
