@@ -123,11 +123,9 @@ class Baseline:
 
     def lacks(self, size: int) -> int:
         """How many more runs the worker measured now could add at this size."""
-        if self.is_full(size):
-            return 0
         spawns = self._spawns.get(size, [])
         own = 0 if not spawns or self._is_new_spawn.get(size, False) else len(spawns[-1])
-        return RUNS_PER_SPAWN - own
+        return max((RUNS_PER_LATER_SPAWN if self.is_full(size) else RUNS_PER_SPAWN) - own, 0)
 
     def anchor_anew(self, smallest: int, rates: Sequence[float]) -> float | None:
         """The machine has changed: what fresh means is moved, at all sizes, to what ``rates`` are at the smallest.
