@@ -40,8 +40,8 @@ FAST_SHARE = 0.75
 SLOW_SPAWN = 0.85
 """A spawn below this share of a good one is left out: a spawn is at times slow by bad luck, never fast by good luck."""
 
-ERRORS_GIVEN = 2.0
-"""Standard errors of a reference; it is hardly ever further off."""
+ERRORS_GIVEN = 2.5
+"""Standard errors of a reference; it is nearly never further off."""
 
 NOT_FRESH = 0.45
 """A run below this share of its fellows' median was not fresh at all, and is left out."""
