@@ -11,6 +11,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from engine.controller import REFRESH_STEPS, UNSTEADY_STEPS
 from engine.costs import Costs
+from engine.drafters import PaidDrafter
 from engine.plain import Pipeline, Sequence
 from engine.request import Sampling
 from engine.rollback import can_rewind, rewind
@@ -22,13 +23,14 @@ CYCLES = 3
 LONGEST_CYCLE_S = 1.0
 
 
-def calibrate(model: Module, costs: Costs, widest: int) -> Iterator[None]:
+def calibrate(model: Module, costs: Costs, widest: int, paid: PaidDrafter | None = None) -> Iterator[None]:
     """Fill `costs`; each piece that is measured ends with a yield, so the caller can put real work between.
 
     A width that could not pay if every draft were right, or that would hold up a cancel, is left out of `costs`, and so
     never chosen.
     """
-    sequence = Sequence(model, make_prompt_cache(model), Chooser(Sampling(temperature=0)), [0] * CONTEXT)
+    chooser, taps = Chooser(Sampling(temperature=0)), paid.taps if paid else None
+    sequence = Sequence(model, make_prompt_cache(model), chooser, [0] * CONTEXT, taps=taps)
     sequence.forward(mx.array(sequence.tokens[:-1]))
     mx.eval([layer.state for layer in sequence.cache])
     yield
@@ -43,23 +45,42 @@ def calibrate(model: Module, costs: Costs, widest: int) -> Iterator[None]:
     plain = costs.plain(CONTEXT)
     if not can_rewind(sequence.cache) or plain is None:
         return
+    yield from _measure_cycles(sequence, costs, widest, plain, paid)
+
+
+def _measure_cycles(
+    sequence: Sequence, costs: Costs, widest: int, plain: float, paid: PaidDrafter | None
+) -> Iterator[None]:
+    if paid is not None:
+        paid.begin(sequence.tokens)
     for k in (k for k in DRAFT_LENGTHS if k <= widest):
-        _verify(sequence, k + 1)  # the first of a shape compiles kernels
+        _verify(sequence, k + 1, paid)  # the first of a shape compiles kernels
         yield
         for _ in range(CYCLES):
-            seconds = _verify(sequence, k + 1)
+            seconds = _verify(sequence, k + 1, paid)
             if seconds > LONGEST_CYCLE_S:
                 return
             if seconds < (k + 1) * plain:
                 costs.observe(k, CONTEXT, seconds)
+            if paid is not None and k <= paid.longest:
+                started = time.monotonic()
+                if len(paid.propose(k).tokens) == k:
+                    costs.observe_drafting(k, time.monotonic() - started)
             yield
 
 
-def _verify(sequence: Sequence, width: int) -> float:
-    """Seconds of a cycle over `width` tokens, which the cache forgets again."""
+def _verify(sequence: Sequence, width: int, paid: PaidDrafter | None) -> float:
+    """Seconds of a cycle over `width` tokens, of which one is kept.
+
+    So each is at another length, as in decoding: where kernels are built for each shape, that is what a cycle costs.
+    """
     started = time.monotonic()
     logits = sequence.forward(mx.array([sequence.tokens[-1]] * width, mx.uint32))
     sequence.chooser(logits, len(sequence.tokens), sequence.recent([])).tolist()
-    rewind(sequence.cache, sequence.fed, sequence.fed - width)
-    sequence.fed -= width
-    return time.monotonic() - started
+    rewind(sequence.cache, sequence.fed, sequence.fed - width + 1)
+    sequence.fed -= width - 1
+    seconds = time.monotonic() - started
+    sequence.tokens.append(0)
+    if paid is not None:
+        paid.extend([0])
+    return seconds

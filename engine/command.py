@@ -9,12 +9,12 @@ import logging
 import os
 import signal
 import sys
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from aiohttp import web
 
 from engine.errors import ModelError
-from engine.request import EngineSettings
+from engine.request import EngineSettings, Method
 from engine.server import make_app
 from engine.service import Service
 
@@ -41,7 +41,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--model", required=True, help="smollm2-135m, a folder, or a hub id (owner/name)")
     parser.add_argument("--port", required=True, type=int, help="0 takes a free one and says which")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--speculation", default="auto", choices=("auto", "off", "ngram"))
+    parser.add_argument("--speculation", default="auto", choices=get_args(Method))
+    parser.add_argument("--draft", default=None, metavar="PATH", help="a draft model, or a DFlash checkpoint")
+    parser.add_argument(
+        "--draft-window", default=0, type=int, metavar="N", help="positions a DFlash draft sees; 0: all"
+    )
+    parser.add_argument("--draft-sink", default=0, type=int, metavar="N", help="first positions it sees besides")
     parser.add_argument("--max-draft", default=15, type=int, metavar="N", help="most tokens drafted at once")
     parser.add_argument(
         "--prefix-ram",
@@ -70,7 +75,14 @@ async def _serve(options: argparse.Namespace) -> int:
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
     settings = EngineSettings(
-        options.model, options.speculation, options.max_draft, options.prefix_ram, options.max_context
+        options.model,
+        options.speculation,
+        options.max_draft,
+        options.prefix_ram,
+        options.max_context,
+        options.draft,
+        options.draft_window,
+        options.draft_sink,
     )
     number = os.environ.get("FRESHLANE_GENERATION", "")
     service = Service(settings, int(number) if number.isdecimal() else None)

@@ -138,7 +138,7 @@ class Controller:
                 cycles[k] = drafting + verifying
         return cycles
 
-    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float, paid_s: float = 0.0) -> None:
+    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float, *, paid_s: float = 0.0) -> None:
         """A plain step gave `tokens` in `seconds`, of which a shadow took `paid_s`."""
         self._shadows.arrive(tokens)
         self._shadowing.stepped()
@@ -163,6 +163,7 @@ class Controller:
         accepted: int,
         tokens: tuple[int, ...],
         seconds: float,
+        *,
         paid_s: float = 0.0,
     ) -> None:
         """A cycle verified `draft`, whose first `accepted` tokens were right, and gave `tokens` in `seconds`.

@@ -59,7 +59,7 @@ def load(name: str, tell: LoadProgress, max_context: int | None = None) -> Loade
     mx.eval(model.parameters())
     model.eval()
     weight_bytes = sum(weight.nbytes for weight in dict(tree_flatten(model.parameters())).values())
-    _wire(weight_bytes)
+    wire(weight_bytes)
     tell("ready", 1.0)
     text = config.get("text_config", config)
     longest = int(text.get("max_position_embeddings") or DEFAULT_CONTEXT)
@@ -125,7 +125,7 @@ def _check_manifest(folder: Path) -> None:
         raise ModelError(f"{folder / 'model.safetensors'} is damaged; remove {folder}, it will be made again")
 
 
-def _wire(weight_bytes: int) -> None:
+def wire(weight_bytes: int) -> None:
     """On Metal, keep the weights and no more from being paged out: wiring the maximum has panicked machines."""
     if mx.metal.is_available():
         mx.set_wired_limit(min(weight_bytes, int(mx.device_info()["max_recommended_working_set_size"])))

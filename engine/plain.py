@@ -32,6 +32,7 @@ class Sequence:
         chooser: Chooser,
         tokens: list[int],
         fed: int = 0,
+        *,
         taps: Taps | None = None,
     ) -> None:
         self.model = model

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 Finish = Literal["stop", "length"]
 Phase = Literal["prefill", "decode"]
+Method = Literal["auto", "off", "ngram", "draft", "dflash", "mtp"]
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,17 @@ class Progress:
 class EngineSettings:
     """How the engine is to run, as its command line says.
 
-    `speculation` is `auto` (the best drafter there is), `off` or `ngram`; `max_draft` bounds the tokens drafted in a
-    cycle; `prefix_bytes` is the memory that finished prompts may keep (None: a share of the machine's); `max_context`
-    narrows the model's own context length.
+    `speculation` is `auto` (all drafters there are: n-grams, and `draft` if it is given), `off`, `ngram`, `draft` or
+    `dflash`; `max_draft` bounds the tokens drafted in a cycle; `prefix_bytes` is the memory that finished prompts may
+    keep (None: a share of the machine's); `max_context` narrows the model's own context length. `draft` is the draft
+    model's folder; of a DFlash draft, `draft_window` newest positions and `draft_sink` first ones are seen (0: all).
     """
 
     model: str
-    speculation: Literal["auto", "off", "ngram"] = "auto"
+    speculation: Method = "auto"
     max_draft: int = 15
     prefix_bytes: int | None = None
     max_context: int | None = None
+    draft: str | None = None
+    draft_window: int = 0
+    draft_sink: int = 0

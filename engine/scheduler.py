@@ -18,13 +18,12 @@ from engine.batch import Batch
 from engine.calibrate import calibrate
 from engine.controller import Controller
 from engine.costs import Costs
-from engine.drafters import Drafter, NoDrafter
-from engine.drafters.ngram import NgramDrafter
+from engine.drafters import NoDrafter
+from engine.drafters.load import Drafters, drafters_for
 from engine.plain import Sequence
 from engine.prefill import Prefill
 from engine.prefix_cache import PrefixCache
 from engine.request import EngineSettings, Finish, GenerationRequest, ModelInfo, Phase, TokenBatch, Usage
-from engine.rollback import can_rewind, why_not
 from engine.sampling import Chooser
 from engine.speculate import decode
 from engine.tally import Tally
@@ -37,7 +36,9 @@ PUBLISH_EVERY_S = 0.5
 class Scheduler:
     """Serves one request, or several in a batch. `phase`, `tally`, `usage` and `stats` may be read from any thread."""
 
-    def __init__(self, loaded: model.LoadedModel, settings: EngineSettings) -> None:
+    def __init__(
+        self, loaded: model.LoadedModel, settings: EngineSettings, tell: model.LoadProgress = lambda *_: None
+    ) -> None:
         self.info: ModelInfo = loaded.info
         self.tally = Tally()
         self.phase: Phase | None = None
@@ -49,19 +50,19 @@ class Scheduler:
         self._prefixes = PrefixCache(psutil.virtual_memory().total // PREFIX_SHARE if budget is None else budget)
         widest = max(0, settings.max_draft)
         self.controller = Controller(Costs(), Acceptance(widest), widest=widest)
-        self._drafter, self._why_off = self._pick_drafter(settings)
+        self._drafters = drafters_for(loaded, settings, tell)
         self._can_batch = all(type(layer) is KVCache for layer in make_prompt_cache(self._model))
         self._batch: Batch | None = None
         self._idle_work: Iterator[None] = iter(())
-        if not self._why_off:
-            self._idle_work = calibrate(self._model, self.controller.costs, widest)
+        if not self._drafters.why_off:
+            self._idle_work = calibrate(self._model, self.controller.costs, widest, self._drafters.paid)
         self._published: dict[str, Any] = {}
         self._publish()
 
     @classmethod
     def load(cls, settings: EngineSettings, tell: model.LoadProgress) -> Scheduler:
         """Load the model on the calling thread, which must be the one that decodes."""
-        return cls(model.load(settings.model, tell, settings.max_context), settings)
+        return cls(model.load(settings.model, tell, settings.max_context), settings, tell)
 
     @property
     def can_batch(self) -> bool:
@@ -81,8 +82,14 @@ class Scheduler:
         """
         tokens = list(request.prompt)
         cache, cached = self._prefixes.take(tokens)
+        drafters = Drafters(NoDrafter()) if request.speculation is False else self._drafters
         sequence = Sequence(
-            self._model, cache or make_prompt_cache(self._model), Chooser(request.sampling), tokens, cached
+            self._model,
+            cache or make_prompt_cache(self._model),
+            Chooser(request.sampling),
+            tokens,
+            cached,
+            taps=drafters.paid.taps if drafters.paid else None,
         )
         self.usage = Usage(prompt_tokens=len(tokens), cached_tokens=cached)
         if not is_begun:
@@ -94,7 +101,7 @@ class Scheduler:
                 self._add(prefill_s=seconds)
                 yield TokenBatch(())
             self.phase = "decode"
-            yield from self._generate(sequence, request)
+            yield from self._generate(sequence, request, drafters)
         except Exception:
             sequence.fed = 0  # nobody knows what the cache holds now
             raise
@@ -103,12 +110,17 @@ class Scheduler:
             self._prefixes.keep(sequence.tokens, sequence.fed, sequence.cache)
             self._publish()
 
-    def _generate(self, sequence: Sequence, request: GenerationRequest) -> Iterator[TokenBatch]:
+    def _generate(self, sequence: Sequence, request: GenerationRequest, drafters: Drafters) -> Iterator[TokenBatch]:
         room = min(request.max_tokens, self.info.context_length - len(sequence.tokens))
-        drafter: Drafter = NoDrafter() if request.speculation is False else self._drafter
         published = time.monotonic()
         steps = decode(
-            sequence, room, request.stop_tokens, drafter=drafter, policy=self.controller, spend=self.tally.spend
+            sequence,
+            room,
+            request.stop_tokens,
+            drafter=drafters.free,
+            policy=self.controller,
+            spend=self.tally.spend,
+            paid=drafters.paid,
         )
         for step in steps:
             context, count = len(sequence.tokens), len(step.tokens)
@@ -136,7 +148,8 @@ class Scheduler:
         if name == "drop_prefix_cache":
             self._prefixes.clear()
         elif name == "speculation_off":
-            self._drafter, self._why_off = NoDrafter(), "switched off by a remedy"
+            self._drafters = Drafters(NoDrafter(), why_off="switched off by a remedy")
+            self._idle_work = iter(())
         mx.synchronize()  # what is still being computed holds buffers
         mx.clear_cache()
         self._publish()
@@ -156,17 +169,11 @@ class Scheduler:
         memory = {"active": mx.get_active_memory(), "cache": mx.get_cache_memory(), "peak": mx.get_peak_memory()}
         return {**self.tally.snapshot(), "memory_bytes": memory, "blas": blas.state(), **self._published}
 
-    def _pick_drafter(self, settings: EngineSettings) -> tuple[Drafter, str]:
-        if settings.speculation == "off" or settings.max_draft < 1:
-            return NoDrafter(), "off by setting"
-        cache = make_prompt_cache(self._model)
-        return (NgramDrafter(), "") if can_rewind(cache) else (NoDrafter(), why_not(cache))
-
     def _publish(self) -> None:
         """Make a snapshot of what only this thread may read."""
-        speculation = {"method": self._drafter.method, **self.controller.snapshot()}
-        if self._why_off:
-            speculation |= {"k": 0, "why": self._why_off}
+        speculation = {"method": self._drafters.method, **self.controller.snapshot()}
+        if self._drafters.why_off:
+            speculation |= {"k": 0, "why": self._drafters.why_off}
         prefixes = {"entries": len(self._prefixes), "bytes": self._prefixes.nbytes}
         self._published = {"speculation": speculation, "prefix_cache": prefixes}
 

@@ -40,11 +40,11 @@ class Policy(DraftPolicy, Protocol):
     def sequence_began(self) -> None:
         """New content begins."""
 
-    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float, paid_s: float) -> None:
+    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float, *, paid_s: float) -> None:
         """A plain step gave these tokens."""
 
     def cycle_ended(
-        self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float, paid_s: float
+        self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float, *, paid_s: float
     ) -> None:
         """A cycle verified this draft, accepted its first tokens, and gave these tokens."""
 
@@ -94,9 +94,9 @@ def decode(
         laps.end("draft")
         seconds, ended = laps.start - ended, laps.start
         if draft.tokens:
-            policy.cycle_ended(context, draft, accepted, tokens, seconds, proposal.paid_s)
+            policy.cycle_ended(context, draft, accepted, tokens, seconds, paid_s=proposal.paid_s)
         else:
-            policy.step_ended(context, tokens, seconds, proposal.paid_s)
+            policy.step_ended(context, tokens, seconds, paid_s=proposal.paid_s)
         yield Step(tokens, len(draft.tokens), min(accepted, len(tokens)), seconds)
         laps.restart()
         room -= len(tokens)

@@ -38,18 +38,24 @@ class Taps:
 
     def forward(self, run: Callable[[], mx.array], start: int) -> mx.array:
         """`run` the model on tokens whose first is at `start`, keeping their states in place of any from there on."""
+        result, states = self.observe(run)
+        self._cut(start)
+        self._pieces.append((start, mx.concatenate([layer[0] for layer in states], axis=-1)))
+        self._loose += 1
+        if self._loose >= COMPACT_EVERY:
+            self._compact()
+        return result
+
+    def observe(self, run: Callable[[], mx.array]) -> tuple[mx.array, list[mx.array]]:
+        """What `run` gives, and the outputs [B, n, width] of the layers meanwhile; nothing is kept."""
         self._is_noting = True
         try:
             result = run()
         finally:
             self._is_noting = False
-        self._cut(start)
-        self._pieces.append((start, mx.concatenate([self._noted[layer][0] for layer in self.layers], axis=-1)))
+        states = [self._noted[layer] for layer in self.layers]
         self._noted.clear()
-        self._loose += 1
-        if self._loose >= COMPACT_EVERY:
-            self._compact()
-        return result
+        return result, states
 
     def clear(self) -> None:
         """Another sequence begins."""
@@ -114,7 +120,7 @@ def _tap(block: Module, note: Callable[[int, mx.array], None], layer: int) -> No
     kind = getattr(kind, "untapped", kind)
 
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        output = kind.__call__(self, *arguments, **options)  # type: ignore[operator]
+        output = kind.__call__(self, *arguments, **options)
         note(layer, output)
         return output
 

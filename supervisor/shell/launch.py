@@ -50,6 +50,8 @@ def engine_command(lane: LaneSettings, port: int) -> tuple[str, ...]:
     """Our engine, on this daemon's own interpreter. ``-P``: a file of the same name in the cwd must not win."""
     argv = [sys.executable, "-P", "-m", "engine", "--model", lane.model or "", "--port", str(port)]
     argv += ["--speculation", lane.speculation.method]
+    if lane.speculation.draft is not None:
+        argv += ["--draft", str(lane.speculation.draft)]
     if lane.speculation.max_tokens is not None:
         argv += ["--max-draft", str(lane.speculation.max_tokens)]
     if lane.prefix.ram is not None:

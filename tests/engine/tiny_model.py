@@ -106,10 +106,10 @@ class ScriptedPolicy:
 
     def shadow_drafted(self, draft: Draft, seconds: float) -> None: ...
 
-    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float, paid_s: float) -> None: ...
+    def step_ended(self, context: int, tokens: tuple[int, ...], seconds: float, *, paid_s: float) -> None: ...
 
     def cycle_ended(
-        self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float, paid_s: float
+        self, context: int, draft: Draft, accepted: int, tokens: tuple[int, ...], seconds: float, *, paid_s: float
     ) -> None:
         self.cycles.append((len(draft.tokens), accepted))
 
