@@ -1,0 +1,143 @@
+"""What must hold all along: workers per lane, gate counts, memory and open files."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+
+from bench.soak_chaos import Chaos
+from bench.soak_clients import SoakClients
+from bench.soak_lanes import SoakLane
+from tests.fakes import FOLDER
+from tests.scenarios.daemon_process import RunningDaemon
+
+EVERY_S = 0.25
+SAY_EVERY_S = 10.0
+QUIET_EVERY_S = 30.0
+SETTLE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """The daemon at a moment, in seconds since the soak began."""
+
+    at_s: float
+    rss_mib: float
+    fds: int
+
+
+@dataclass
+class Watch:
+    """Looks four times a second; what it finds wrong is kept in `wrong`."""
+
+    daemon: RunningDaemon
+    lanes: dict[str, SoakLane]
+    clients: SoakClients
+    chaos: Chaos
+    wrong: list[str] = field(default_factory=list)
+    sizes: list[Size] = field(default_factory=list)
+    quiet_moments: int = 0
+    most_workers: Counter[str] = field(default_factory=Counter)
+    began: float = field(default_factory=time.monotonic)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        said = quiet = self.began
+        while True:
+            await asyncio.sleep(EVERY_S)
+            self.look()
+            now = time.monotonic()
+            if now - said >= SAY_EVERY_S:
+                said = now
+                self.say()
+            if now - quiet >= QUIET_EVERY_S:
+                await self.quiet_moment()
+                quiet = time.monotonic()
+
+    def look(self) -> None:
+        """Count workers, and measure the daemon."""
+        daemon = psutil.Process(self.daemon.pid)
+        counted = Counter(filter(None, map(_lane_of, daemon.children(recursive=True))))
+        for name, lane in self.lanes.items():
+            self.most_workers[name] = max(self.most_workers[name], counted[name])
+            if counted[name] > lane.most_workers:
+                self.wrong.append(f"at {self._age():.1f} s lane {name} had {counted[name]} workers")
+        size = Size(self._age(), daemon.memory_info().rss / 2**20, daemon.num_fds())
+        self.sizes.append(size)
+
+    async def quiet_moment(self, within_s: float = 60.0) -> None:
+        """Let no new request come, and see that all gates count none."""
+        self.clients.pause()
+        try:
+            if not await _becomes(lambda: self.clients.inflight == 0, within_s):
+                self.wrong.append(f"at {self._age():.1f} s {self.clients.inflight} requests had no end")
+                return
+            end = time.monotonic() + SETTLE_S
+            while counts := await self.gate_counts():
+                if time.monotonic() > end:
+                    self.wrong.append(f"at {self._age():.1f} s, without any client, gates counted {counts}")
+                    return
+                await asyncio.sleep(0.05)
+            self.quiet_moments += 1
+        finally:
+            self.clients.go_on()
+
+    async def gate_counts(self) -> dict[str, tuple[int, int]]:
+        """In flight and queued of the lanes where any is not 0."""
+        lanes = (await self.daemon.get("/api/lanes"))["lanes"]
+        counts = {lane["name"]: (int(lane["inflight"]), int(lane["queued"])) for lane in lanes}
+        return {name: both for name, both in counts.items() if both != (0, 0)}
+
+    def say(self) -> None:
+        """One line for people."""
+        size, counts = self.sizes[-1], self.clients.counts
+        print(
+            f"{self._age():6.0f} s  {counts['requests']} requests, {counts['failed']} failed, {counts['left']} left; "
+            f"{len(self.chaos.done)} events; {size.rss_mib:.1f} MiB, {size.fds} files; {len(self.wrong)} wrong",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def _age(self) -> float:
+        return time.monotonic() - self.began
+
+
+def growth(sizes: list[Size], of: Callable[[Size], float]) -> dict[str, Any]:
+    """After the first third, which is warm-up: medians of the first and last quarter, and the slope an hour."""
+    warm = sizes[len(sizes) // 3 :]
+    quarter = max(len(warm) // 4, 1)
+    first, last = (statistics.median(map(of, part)) for part in (warm[:quarter], warm[-quarter:]))
+    line = statistics.linear_regression([one.at_s for one in warm], [of(one) for one in warm])
+    return {
+        "warm": round(first, 2),
+        "end": round(last, 2),
+        "growth": round(last - first, 2),
+        "slope_per_hour": round(3600 * line.slope, 2),
+        "most": round(max(map(of, sizes)), 2),
+    }
+
+
+def _lane_of(process: psutil.Process) -> str | None:
+    try:
+        command = process.cmdline()
+        is_worker = len(command) > 2 and command[1] == str(FOLDER) and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return None
+    return command[command.index("--model") + 1] if is_worker else None
+
+
+async def _becomes(fact: Callable[[], bool], within_s: float) -> bool:
+    end = time.monotonic() + within_s
+    while not fact():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.02)
+    return True
