@@ -86,6 +86,7 @@ class Controller:
         """
         if not draft.tokens:
             self._forgiven_s = seconds
+            self._shadowing.caught_up()
             return
         self._shadowing.drafted()
         self._shadows.start(draft.kind, draft.tokens)

@@ -11,7 +11,7 @@ import mlx.core as mx
 from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
 
-from engine import model
+from engine import model, smollm2
 from engine.drafters import Drafter, NoDrafter, PaidDrafter
 from engine.drafters.dflash import DFlashDrafter
 from engine.drafters.dflash_model import DFlashArgs, DFlashModel
@@ -21,6 +21,10 @@ from engine.errors import ModelError
 from engine.request import EngineSettings
 from engine.rollback import can_rewind, why_not
 
+MINI = Path(__file__).with_name("dflash_mini")
+"""Trained for the built-in model by bench/train; MODEL_CARD.md is beside it."""
+MINI_WINDOW = 512
+"""It was trained on texts of 640 tokens."""
 EMULATED = ("applegpu_g13", "applegpu_g14")
 """M1 and M2 have no bf16 of their own; fp16 is faster there."""
 AGREEMENT = 0.9
@@ -59,7 +63,8 @@ def drafters_for(target: model.LoadedModel, settings: EngineSettings, tell: mode
             raise ModelError(
                 f"speculation {method} needs a draft: give --draft PATH (in lanes.yaml, speculation.draft)"
             )
-        return Drafters(NgramDrafter())
+        brings_one = target.info.id == smollm2.NAME
+        return Drafters(NgramDrafter(), load_dflash(MINI, target.model, window=MINI_WINDOW) if brings_one else None)
     paid = _load_paid(settings.draft, target, settings, tell)
     return Drafters(NgramDrafter() if method == "auto" else NoDrafter(), paid)
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import mlx.core as mx
 import numpy as np
 import pytest
+from mlx import nn
 from mlx.utils import tree_flatten, tree_map
 from tiny_model import (
     CONFIG,
@@ -22,9 +23,9 @@ from tiny_model import (
 )
 
 from engine.drafters import NoDrafter
-from engine.drafters.dflash import DFlashDrafter
+from engine.drafters.dflash import DFlashDrafter, TargetEnds
 from engine.drafters.dflash_model import DFlashArgs, DFlashModel
-from engine.drafters.load import cast_if_harmless, load_dflash
+from engine.drafters.load import MINI, cast_if_harmless, load_dflash
 from engine.drafters.ngram import NgramDrafter
 from engine.errors import ModelError
 from engine.request import Sampling
@@ -85,7 +86,10 @@ def by_the_paper(model: DFlashModel, states: np.ndarray, block: np.ndarray, plac
         for h in range(args.num_attention_heads):
             own, shared = slice(h * head, (h + 1) * head), slice(h // groups * head, (h // groups + 1) * head)
             k = np.stack(
-                [turn(norm(row, name + "self_attn.k_norm.weight"), p) for row, p in zip(keys[:, shared], positions)]
+                [
+                    turn(norm(row, name + "self_attn.k_norm.weight"), p)
+                    for row, p in zip(keys[:, shared], positions, strict=True)
+                ]
             )
             for row in range(len(block)):
                 q = turn(norm(queries[row, own], name + "self_attn.q_norm.weight"), first + row)
@@ -238,10 +242,6 @@ def test_the_cast_to_fp16_is_undone_where_it_overflows():
 
 
 def test_an_untied_quantized_head_serves_a_shortlist():
-    from mlx import nn
-
-    from engine.drafters.dflash import TargetEnds
-
     head = nn.Linear(64, 48, bias=False).to_quantized(group_size=32, bits=8)
     inner = SimpleNamespace(embed_tokens=nn.Embedding(48, 64))
 
@@ -252,3 +252,15 @@ def test_an_untied_quantized_head_serves_a_shortlist():
     x = mx.random.normal((2, 64), key=mx.random.key(1))
     picked = TargetEnds.of(Target(lm_head=head), shortlist).head(x)
     assert mx.abs(picked - head(x)[:, shortlist]).max().item() < 1e-2
+
+
+def test_the_trained_draft_that_is_shipped_is_whole_and_small():
+    files = {file.name: file.stat().st_size for file in MINI.iterdir()}
+    assert files.keys() >= {"model.safetensors", "config.json", "MODEL_CARD.md"}
+    assert sum(files.values()) <= 17e6
+    args = DFlashArgs.from_config(json.loads((MINI / "config.json").read_text()))
+    weights = dict(mx.load(str(MINI / "model.safetensors")))
+    assert weights.pop("d2t").size == args.draft_vocab_size == 8192
+    assert {name: weight.shape for name, weight in weights.items()} == {
+        name: weight.shape for name, weight in tree_flatten(DFlashModel(args).parameters())
+    }

@@ -62,7 +62,7 @@ def test_nothing_is_noted_outside_of_a_tapped_pass_and_the_model_gives_the_same(
     taps = Taps(model, [0, 1])
     assert mx.array_equal(model(tokens), before)
     assert taps.positions == 0
-    assert not taps._noted  # noqa: SLF001  arrays held here would never be freed
+    assert not taps._noted  # arrays held here would never be freed
 
 
 def test_a_layer_can_be_tapped_twice_and_only_the_last_tap_notes(model):
