@@ -61,7 +61,7 @@ async def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         clients = SoakClients(daemon.url, lanes, seed)
         watch = Watch(daemon, lanes, clients, chaos)
         observer = await asyncio.create_subprocess_exec(
-            sys.executable, str(Path(__file__).with_name("soak_lag.py")), str(daemon.port), str(lag)
+            sys.executable, str(Path(__file__).with_name("soak_lag.py")), str(daemon.port), str(daemon.pid), str(lag)
         )
         try:
             await streaming(clients, chaos, watch, seconds, seed)

@@ -71,6 +71,7 @@ class SoakLane:
             "max_inflight": 32,
             "stop_timeout": "5s",
             "start_timeout": "30s",
+            "warm_timeout": "5s",
             "hang": {"after": "4s", "pulse": "2s"},
             "degraded": {"below": self.below},
             "canary": CANARY,
