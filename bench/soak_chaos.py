@@ -119,7 +119,6 @@ class Chaos:
         worker = (await self.daemon.lane(lane.name))["worker"]
         if not worker or not worker["pid"]:
             return False
-        # Noted before, too: the client may see the death before this line has gone on.
         try:
             os.kill(worker["pid"], number)
         except ProcessLookupError:

@@ -24,7 +24,7 @@ CANARY = {
     "timeout": "5s",
     "budget": "100%",
     "burst_budget": "100%",
-    "hold": "20s",
+    "hold": "3s",
     "force_after": "6s",
 }
 """What takes hours in life takes minutes here: the same steps, closer together."""

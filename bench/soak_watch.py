@@ -21,7 +21,9 @@ from tests.scenarios.daemon_process import RunningDaemon
 
 EVERY_S = 0.25
 SAY_EVERY_S = 10.0
-QUIET_EVERY_S = 30.0
+QUIET_EVERY_S = 20.0
+REST_S = 1.5
+"""How long a quiet moment lasts: time for canaries, which need the machine to themselves."""
 SETTLE_S = 5.0
 
 
@@ -87,6 +89,7 @@ class Watch:
                     return
                 await asyncio.sleep(0.05)
             self.quiet_moments += 1
+            await asyncio.sleep(REST_S)
         finally:
             self.clients.go_on()
 
