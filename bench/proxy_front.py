@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from supervisor.api.app import assemble
-from supervisor.shell.gate import Gate
-from supervisor.shell.upstream import Upstream
+from supervisor.shell.front.gate import Gate
+from supervisor.shell.front.upstream import Upstream
 
 
 @dataclass

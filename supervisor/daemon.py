@@ -26,21 +26,21 @@ from supervisor.history import History
 from supervisor.journal import Journal
 from supervisor.jsontext import encode
 from supervisor.settings import Settings
-from supervisor.shell import ports
-from supervisor.shell.clock import Clock
 from supervisor.shell.device import Device
 from supervisor.shell.eventbus import EventBus
 from supervisor.shell.fleet import Fleet
-from supervisor.shell.fleet_health import FleetHealth
-from supervisor.shell.host import Host
-from supervisor.shell.ledger import Ledger
-from supervisor.shell.notify import Notifier
-from supervisor.shell.panics import recent_gpu_panic
-from supervisor.shell.refusal import RefusedError
-from supervisor.shell.refusal_note import forget_refusal, keep_refusal
+from supervisor.shell.front.refusal import RefusedError
+from supervisor.shell.lane.surroundings import Surroundings
+from supervisor.shell.machine import ports
+from supervisor.shell.machine.clock import Clock
+from supervisor.shell.machine.host import Host
+from supervisor.shell.machine.panics import recent_gpu_panic
+from supervisor.shell.service.fleet_health import FleetHealth
+from supervisor.shell.service.notify import Notifier
+from supervisor.shell.service.refusal_note import forget_refusal, keep_refusal
 from supervisor.shell.slots import Slots
-from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.tasks import Tasks
+from supervisor.shell.worker.ledger import Ledger
 from supervisor.token import ensure_token
 
 log = structlog.get_logger(__name__)

@@ -12,8 +12,8 @@ import aiohttp
 from aiohttp import web
 
 from supervisor.api.app import assemble
-from supervisor.shell.gate import Gate
-from supervisor.shell.upstream import Upstream
+from supervisor.shell.front.gate import Gate
+from supervisor.shell.front.upstream import Upstream
 from tests.waiting import wait_until
 
 TOKEN = "the-token-of-the-commands"

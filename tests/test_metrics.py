@@ -8,7 +8,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from supervisor.metrics import Metrics
-from supervisor.shell.recycle_totals import RecycleTotals
+from supervisor.shell.lane.recycle_totals import RecycleTotals
 
 
 def recycle_totals() -> RecycleTotals:

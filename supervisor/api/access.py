@@ -20,7 +20,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from supervisor.api.session import COOKIE, Sessions
-from supervisor.shell.refusal import RefusedError
+from supervisor.shell.front.refusal import RefusedError
 
 ANY_ORIGIN = "*"
 ORIGIN_UNKNOWN = "This Origin may not ask; add it to allowed_origins for /v1."

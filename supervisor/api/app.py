@@ -15,7 +15,7 @@ from supervisor.api.routes_api import api_routes
 from supervisor.api.routes_ops import ops_routes
 from supervisor.api.routes_v1 import v1_routes
 from supervisor.api.session import LONGEST_BODY_BYTES, Sessions, session_routes
-from supervisor.shell.front import Directory, LaneFront
+from supervisor.shell.front.views import Directory, LaneFront
 
 
 class FrontSettings(AccessSettings, Protocol):

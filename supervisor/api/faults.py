@@ -7,8 +7,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from supervisor.shell.headers import request_id_of
-from supervisor.shell.refusal import RefusedError
+from supervisor.shell.front.headers import request_id_of
+from supervisor.shell.front.refusal import RefusedError
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from supervisor.history import History
 from supervisor.journal import Journal
 from supervisor.shell.eventbus import EventBus
-from supervisor.shell.wishes import What
+from supervisor.shell.lane.wishes import What
 
 
 class RunnerView(Protocol):

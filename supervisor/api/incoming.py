@@ -6,8 +6,8 @@ import asyncio
 
 from aiohttp import web
 
-from supervisor.shell.body import ModelBody, UnreadableBodyError, read_body
-from supervisor.shell.refusal import RefusedError
+from supervisor.shell.front.body import ModelBody, UnreadableBodyError, read_body
+from supervisor.shell.front.refusal import RefusedError
 
 SILENCE_S = 60.0
 SLOWEST_BYTES_S = 10_000

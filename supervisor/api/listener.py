@@ -17,7 +17,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from aiohttp.web_protocol import RequestHandler
 
-from supervisor.shell.refusal import RefusedError
+from supervisor.shell.front.refusal import RefusedError
 
 HEAD_TIMEOUT_S = 20.0
 """From the connection to the end of its first request's headers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from supervisor.api.openapi_schemas import COUNT, FLAG, SCHEMAS, TEXT, Schema, ref
-from supervisor.shell.wishes import WHATS
+from supervisor.shell.lane.wishes import WHATS
 
 Operation = dict[str, Any]
 

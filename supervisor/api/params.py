@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from supervisor.shell.refusal import RefusedError
+from supervisor.shell.front.refusal import RefusedError
 
 TRUE = frozenset({"true", "1", "yes", ""})
 FALSE = frozenset({"false", "0", "no"})

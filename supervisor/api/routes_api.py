@@ -13,8 +13,8 @@ from supervisor.api.fleet_view import FleetView, RunnerView
 from supervisor.api.params import ask_of, flag, moment, whole_number
 from supervisor.api.streams import stream
 from supervisor.api.worth import counted, worth
-from supervisor.shell.refusal import RefusedError
-from supervisor.shell.wishes import WHATS, What
+from supervisor.shell.front.refusal import RefusedError
+from supervisor.shell.lane.wishes import WHATS, What
 
 USUAL_RECYCLES = 100
 MOST_RECYCLES = 10_000

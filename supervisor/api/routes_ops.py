@@ -11,7 +11,7 @@ from supervisor.api.fleet_view import FleetView
 from supervisor.api.openapi import openapi_document
 from supervisor.config.problems import ConfigError
 from supervisor.metrics import Metrics
-from supervisor.shell.refusal import RefusedError
+from supervisor.shell.front.refusal import RefusedError
 
 
 def ops_routes(fleet: FleetView) -> list[web.RouteDef]:

@@ -9,10 +9,10 @@ from aiohttp import web
 
 from supervisor.api.answers import json_answer
 from supervisor.api.incoming import read_call
-from supervisor.shell.front import Call, Directory, LaneFront
-from supervisor.shell.headers import request_id_of
-from supervisor.shell.proxy import forward
-from supervisor.shell.refusal import RefusedError
+from supervisor.shell.front.headers import request_id_of
+from supervisor.shell.front.proxy import forward
+from supervisor.shell.front.refusal import RefusedError
+from supervisor.shell.front.views import Call, Directory, LaneFront
 
 
 def v1_routes(directory: Directory, max_body: Callable[[], int]) -> list[web.RouteDef]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from supervisor.shell.refusal import RefusedError
+from supervisor.shell.front.refusal import RefusedError
 
 COOKIE = "freshlane_session"
 LASTS_S = 12 * 3600

@@ -14,7 +14,7 @@ from supervisor.cli.render.layout import painted
 from supervisor.cli.terminal import print_json, say
 from supervisor.cli.words import length, long_length, rate, share
 from supervisor.jsontext import decode, encode
-from supervisor.shell.measure_url import compared, measure_url
+from supervisor.shell.probing.measure_url import compared, measure_url
 
 
 def probe_url(*, url: str, model: str, compare: Path | None = None, as_json: bool = False) -> int:

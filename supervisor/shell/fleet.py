@@ -19,15 +19,15 @@ from supervisor.history import History
 from supervisor.journal import Journal
 from supervisor.settings import LaneSettings, Settings
 from supervisor.shell.announce import Announcer
-from supervisor.shell.awake import Awake
-from supervisor.shell.clock import rfc3339
 from supervisor.shell.eventbus import EventBus
+from supervisor.shell.front.refusal import RefusedError
+from supervisor.shell.lane.runner import Runner
+from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.mac_watch import mind_the_mac
+from supervisor.shell.machine.awake import Awake
+from supervisor.shell.machine.clock import rfc3339
 from supervisor.shell.quiet_hours_watch import watch_quiet_hours
-from supervisor.shell.refusal import RefusedError
 from supervisor.shell.reload import plan_reload
-from supervisor.shell.runner import Runner
-from supervisor.shell.surroundings import Surroundings
 from supervisor.shell.tasks import Tasks
 
 log = structlog.get_logger(__name__)

@@ -6,10 +6,10 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable
 
-from supervisor.shell.awake import Awake, Work, needs_awake
+from supervisor.shell.lane.runner import Runner
+from supervisor.shell.machine.awake import Awake, Work, needs_awake
+from supervisor.shell.machine.strain import Strain
 from supervisor.shell.pace import every
-from supervisor.shell.runner import Runner
-from supervisor.shell.strain import Strain
 
 LOOK_S = 1.0
 POWER_EVERY = 30

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from supervisor.settings import LaneSettings
-from supervisor.shell.clock import Clock
+from supervisor.shell.machine.clock import Clock
 from supervisor.shell.pace import every
 
 LOOK_S = 30.0

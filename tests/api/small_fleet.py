@@ -18,7 +18,7 @@ from supervisor.api.routes_ops import ops_routes
 from supervisor.history import History
 from supervisor.journal import Journal
 from supervisor.shell.eventbus import EventBus
-from supervisor.shell.wishes import MeaninglessWishError, NotInTimeError, What
+from supervisor.shell.lane.wishes import MeaninglessWishError, NotInTimeError, What
 
 NOW = 1_800_000_000.0
 VERDICT = {"status": "healthy", "ratio": 1.02, "interval": [0.98, 1.06], "confidence": 0.99, "reason": "as fresh"}

@@ -12,7 +12,12 @@ PREFIX = "/opt/freshlane"
 
 SYSTEMD = ServiceTerms(
     program=(f"{PREFIX}/bin/freshlane",),
-    settle=(f"{PREFIX}/bin/python", "-I", "-S", f"{PREFIX}/lib/python3.11/site-packages/supervisor/shell/settle.py"),
+    settle=(
+        f"{PREFIX}/bin/python",
+        "-I",
+        "-S",
+        f"{PREFIX}/lib/python3.11/site-packages/supervisor/shell/service/settle.py",
+    ),
     config="/etc/freshlane/lanes.yaml",
     is_system=True,
     stop_s=122,

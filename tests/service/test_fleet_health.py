@@ -8,8 +8,8 @@ from typing import cast
 
 from supervisor.core.states import LaneState
 from supervisor.shell.fleet import Fleet
-from supervisor.shell.fleet_health import FleetHealth
-from supervisor.shell.host import Host
+from supervisor.shell.machine.host import Host
+from supervisor.shell.service.fleet_health import FleetHealth
 
 
 @dataclass

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from supervisor.shell.notify import Notifier
+from supervisor.shell.service.notify import Notifier
 from tests.waiting import wait_until
 
 

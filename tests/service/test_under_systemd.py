@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 
 UNIT = "freshlane.service"
 FRESHLANE = str(Path(sys.executable).with_name("freshlane"))
-SETTLE = str(REPO / "supervisor/shell/settle.py")
+SETTLE = str(REPO / "supervisor/shell/service/settle.py")
 START_S = 60.0
 ODD = "a 'b' \"c\" 50% $HOME \\ é;#"
 

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from supervisor.shell.process import WorkerProcess
+from supervisor.shell.worker.process import WorkerProcess
 from tests.shell.workers import python, spec_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from supervisor.config import load
-from supervisor.shell.fingerprint import fingerprint
+from supervisor.shell.lane.fingerprint import fingerprint
 
 
 def test_a_service_and_a_terminal_have_baselines_of_their_own(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.shell import gate as gate_module
-from supervisor.shell.gate import Gate, GateTerms, Mode
-from supervisor.shell.refusal import RefusedError
-from supervisor.shell.ticket import InterruptedAnswerError, Ticket
-from supervisor.shell.upstream import Upstream
+from supervisor.shell.front import gate as gate_module
+from supervisor.shell.front.gate import Gate, GateTerms, Mode
+from supervisor.shell.front.refusal import RefusedError
+from supervisor.shell.front.ticket import InterruptedAnswerError, Ticket
+from supervisor.shell.front.upstream import Upstream
 
 FIRST = Upstream(1, "http://127.0.0.1:1")
 SECOND = Upstream(2, "http://127.0.0.1:2")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil
 
-from supervisor.shell.cgroup import Cgroup
-from supervisor.shell.host import Host
-from supervisor.shell.stalls import ClockGaps, LoopLag, Worst
+from supervisor.shell.machine.cgroup import Cgroup
+from supervisor.shell.machine.host import Host
+from supervisor.shell.machine.stalls import ClockGaps, LoopLag, Worst
 from tests.waiting import wait_until
 
 

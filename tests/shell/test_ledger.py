@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.shell import family
-from supervisor.shell.ledger import Ledger, StateDirTakenError
-from supervisor.shell.survivors import Entry
+from supervisor.shell.worker import family
+from supervisor.shell.worker.ledger import Ledger, StateDirTakenError
+from supervisor.shell.worker.survivors import Entry
 from tests.shell.workers import PARENT_OF_A_SETSID_CHILD, SLEEPER, STUBBORN, python
 from tests.waiting import wait_until
 
-HOLD = "import sys; from pathlib import Path; from supervisor.shell.ledger import Ledger\n"
+HOLD = "import sys; from pathlib import Path; from supervisor.shell.worker.ledger import Ledger\n"
 HOLD += "ledger = Ledger(Path(sys.argv[1])); ledger.claim(); print('held', flush=True); sys.stdin.read()"
 
 

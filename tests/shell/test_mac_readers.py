@@ -13,10 +13,10 @@ import psutil
 import pytest
 
 from supervisor.core.states import LaneState
-from supervisor.shell import darwin
-from supervisor.shell.awake import Awake, Work, needs_awake
-from supervisor.shell.panics import recent_gpu_panic
-from supervisor.shell.strain import Readers, Strain, low_power
+from supervisor.shell.machine import darwin
+from supervisor.shell.machine.awake import Awake, Work, needs_awake
+from supervisor.shell.machine.panics import recent_gpu_panic
+from supervisor.shell.machine.strain import Readers, Strain, low_power
 from tests.waiting import wait_until
 
 GB = 10**9

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.shell.output import Output
-from supervisor.shell.process import ExitStatus, WorkerProcess
+from supervisor.shell.worker.output import Output
+from supervisor.shell.worker.process import ExitStatus, WorkerProcess
 from tests.shell.workers import python, spec_of
 from tests.waiting import wait_until
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from supervisor.shell.ports import free_port, holder_of, is_taken
+from supervisor.shell.machine.ports import free_port, holder_of, is_taken
 
 
 def test_a_free_port_is_not_taken_and_has_no_holder() -> None:

@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from supervisor.core.samples import Void
-from supervisor.shell.probe import ProbeResult, TokenClock, one_token, run_canary
-from supervisor.shell.token_stream import TokenStream
+from supervisor.shell.probing.probe import ProbeResult, TokenClock, one_token, run_canary
+from supervisor.shell.probing.token_stream import TokenStream
 from tests.conftest import FakeWorkerFactory, RunningWorker
 from tests.fakes import set_knobs
 from tests.waiting import wait_until

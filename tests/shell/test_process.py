@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from supervisor.shell import family
-from supervisor.shell.process import ExitStatus, SpawnFailedError, WorkerProcess
+from supervisor.shell.worker import family
+from supervisor.shell.worker.process import ExitStatus, SpawnFailedError, WorkerProcess
 from tests.shell.workers import PARENT_OF_A_SETSID_CHILD, SLEEPER, STUBBORN, python, spec_of
 from tests.waiting import wait_until
 

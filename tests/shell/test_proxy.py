@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from supervisor.shell import gate as gate_module
+from supervisor.shell.front import gate as gate_module
 from tests.conftest import FakeWorkerFactory
 from tests.fakes import expected_text, set_knobs
 from tests.front import chat, data_of, front, text_of
@@ -367,7 +367,7 @@ async def test_a_cut_ends_a_stream_after_a_whole_event_and_replays_what_has_not_
 async def test_a_client_that_stops_reading_is_stalled_and_can_be_cut(
     fake_worker: FakeWorkerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.shell.ticket.STALLED_AFTER_S", 0.2)
+    monkeypatch.setattr("supervisor.shell.front.ticket.STALLED_AFTER_S", 0.2)
     worker = await fake_worker(tok_s=1e6, chunk_tokens=500)
     async with front() as stage:
         stage.open_to(worker.url)
@@ -384,7 +384,7 @@ async def test_a_client_that_stops_reading_is_stalled_and_can_be_cut(
 async def test_a_whole_answer_to_a_client_that_does_not_read_is_stalled_too_and_cut_without_another_answer_in_it(
     free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.shell.ticket.STALLED_AFTER_S", 0.2)
+    monkeypatch.setattr("supervisor.shell.front.ticket.STALLED_AFTER_S", 0.2)
 
     async def long_answer(_request: web.Request) -> web.Response:
         return web.json_response({"text": "x" * 7_000_000})

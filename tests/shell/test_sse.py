@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervisor.shell.body import UnreadableBodyError, read_body
-from supervisor.shell.meaning import Meaning, facts_of, tokens_of_answer
-from supervisor.shell.sse import EventSplitter, data_of
+from supervisor.shell.front.body import UnreadableBodyError, read_body
+from supervisor.shell.front.meaning import Meaning, facts_of, tokens_of_answer
+from supervisor.shell.front.sse import EventSplitter, data_of
 
 STREAMS = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"data: x", b": c", b"event", b"\n\n"]), max_size=30)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.shell import family, tether
+from supervisor.shell.worker import family, tether
 from tests.shell.workers import PARENT_OF_A_SETSID_CHILD, SLEEPER, STUBBORN
 from tests.waiting import wait_until
 

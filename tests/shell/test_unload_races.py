@@ -17,9 +17,9 @@ from supervisor.core.lane import Lane
 from supervisor.core.speed_judge import SpeedJudge
 from supervisor.core.states import LaneState
 from supervisor.core.terms import LaneTerms, TimerName
-from supervisor.shell.gate import Gate
-from supervisor.shell.ticket import Ticket
-from supervisor.shell.upstream import Upstream
+from supervisor.shell.front.gate import Gate
+from supervisor.shell.front.ticket import Ticket
+from supervisor.shell.front.upstream import Upstream
 
 RACES = 10_000
 TERMS = LaneTerms(is_on_demand=True, idle_unload_s=1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.shell.vital_signs import counters_in
+from supervisor.shell.lane.vital_signs import counters_in
 
 
 def test_what_is_no_number_in_stats_tells_nothing_and_breaks_nothing() -> None:

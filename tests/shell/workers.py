@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from supervisor.shell.process import WorkerSpec
+from supervisor.shell.worker.process import WorkerSpec
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = (

@@ -15,8 +15,8 @@ from pathlib import Path
 from supervisor.cli.client import Daemon
 from supervisor.cli.exits import CommandError, NotReachableError
 from supervisor.cli.target import Target
-from supervisor.shell.ports import free_port
-from supervisor.shell.process import WorkerProcess, WorkerSpec
+from supervisor.shell.machine.ports import free_port
+from supervisor.shell.worker.process import WorkerProcess, WorkerSpec
 from supervisor.token import read_token
 
 LANE = "smollm2"

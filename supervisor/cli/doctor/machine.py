@@ -12,7 +12,7 @@ from supervisor.cli.doctor.finding import Finding, doubtful, good
 from supervisor.cli.words import size
 from supervisor.config import lane_terms
 from supervisor.settings import Settings
-from supervisor.shell.host import Host
+from supervisor.shell.machine.host import Host
 
 MUCH_SWAP = 0.1
 """Swap in use, as a share of memory, beyond which a model is likely to be in it."""

@@ -8,7 +8,7 @@ from supervisor.cli.doctor.finding import Finding, bad, doubtful, good
 from supervisor.cli.finding.servers import ask_json
 from supervisor.cli.target import url_of
 from supervisor.settings import LaneSettings, Settings
-from supervisor.shell.ports import holder_of, is_taken
+from supervisor.shell.machine.ports import holder_of, is_taken
 
 
 def ports(settings: Settings) -> Iterator[Finding]:

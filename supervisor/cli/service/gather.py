@@ -17,7 +17,7 @@ from supervisor.cli.exits import UsageError
 from supervisor.config import ConfigError, load
 from supervisor.core.workers import stop_patience_s
 from supervisor.settings import LaneSettings, Settings
-from supervisor.shell import settle
+from supervisor.shell.service import settle
 from supervisor.units import NAME, ServiceTerms
 
 CARRIED = ("PATH", "LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")

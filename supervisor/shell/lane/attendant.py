@@ -1,0 +1,320 @@
+"""Looks after one worker, from the search for room to the end of its process, and reports in events.
+
+It decides nothing: the lane says when to spawn, stop and kill. What it answers with:
+
+    find_room   RoomLacked (each time the reason changes), then RoomFound
+    spawn       WorkerSpawned or SpawnFailed; then WorkerReady; then WorkerMeasured, again and again; WorkerHung
+    stop        saves the prefix cache first, where there is time for it
+                StopSent, once that is done
+    stop, kill  WorkerExited, exactly once, also where there was no process yet
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+import structlog
+
+from supervisor.core import events as ev
+from supervisor.core.workers import stop_patience_s
+from supervisor.settings import LaneSettings
+from supervisor.shell.front.gate import Gate
+from supervisor.shell.front.upstream import Upstream
+from supervisor.shell.lane.canary_desk import CanaryDesk
+from supervisor.shell.lane.handoff import Handoff
+from supervisor.shell.lane.hang_guard import HangGuard
+from supervisor.shell.lane.surroundings import Surroundings
+from supervisor.shell.lane.vital_signs import VitalSigns
+from supervisor.shell.machine import ports
+from supervisor.shell.pace import every
+from supervisor.shell.tasks import Tasks
+from supervisor.shell.worker.attached import AttachedServer, Process, port_of
+from supervisor.shell.worker.launch import Launch, launch_of, served_models
+from supervisor.shell.worker.process import ExitStatus, SpawnFailedError, WorkerProcess, WorkerSpec
+from supervisor.shell.worker.survivors import Entry
+
+log = structlog.get_logger(__name__)
+
+ROOM_LOOK_S = 0.25
+READY_LOOK_S = 0.1
+READING_S = 2.0
+WATCH_PAUSE_S = 5.0
+"""After a fault of our own; one that stays must not fill the log."""
+TAIL_LINES = 20
+
+
+class Attendant:
+    """One generation of one lane. ``tell`` takes its events; the gate hears at once when the process is gone."""
+
+    def __init__(
+        self,
+        lane: LaneSettings,
+        generation: int,
+        around: Surroundings,
+        *,
+        tell: Callable[[ev.WorkerEvent], None],
+        gate: Gate,
+        canaries: CanaryDesk,
+        handoff: Handoff,
+        beside: Callable[[], Upstream | None],
+    ) -> None:
+        self.lane = lane
+        self.generation = generation
+        self.process: Process | None = None
+        self.upstream: Upstream | None = None
+        self.trouble = ""
+        """Why it is not ready yet, for people."""
+        self._around = around
+        self._tell = tell
+        self._gate = gate
+        self._canaries = canaries
+        self._handoff = handoff
+        self._beside = beside
+        """The worker that still serves while this one starts, if there is one."""
+        self._tasks = Tasks(self._failed)
+        self._room: asyncio.Task[None] | None = None
+        self._life: asyncio.Task[None] | None = None
+        self._parting: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._signs: VitalSigns | None = None
+        self._guard: HangGuard | None = None
+        self._is_stopping = self._is_last = self._is_ready = False
+
+    @property
+    def name(self) -> str:
+        """The lane and the generation, for logs and slots."""
+        return f"{self.lane.name}/{self.generation}"
+
+    def take(self, lane: LaneSettings) -> None:
+        """A reload: a worker that need not be replaced for it is at once watched and spoken to as the new one says."""
+        if lane.worker_key() != self.lane.worker_key():
+            return
+        self.lane = lane
+        if self._signs:
+            self._signs.lane = lane
+        if self._guard:
+            self._guard.take(lane)
+        if self.upstream:
+            token = {"Authorization": self.upstream.headers["Authorization"]} if lane.is_ours else {}
+            self.upstream.take({**lane.sent_headers(), **token}, served_models(lane))
+
+    # ---- what the lane wants ----
+
+    def find_room(self, need_bytes: int) -> None:
+        """Look for memory, the port and a start slot until all are there."""
+        self._room = self._tasks.start(self._find_room(need_bytes), "find room")
+
+    def spawn(self) -> None:
+        """Start the process."""
+        self._life = self._tasks.start(self._live(), "run the worker")
+
+    def stop(self, handoff_s: float = 0.0, *, is_last: bool = False) -> None:
+        """Send the stop signal, or, where no process is there yet, see to it that there will be none for long.
+
+        With ``handoff_s`` seconds it is first asked to save its prefix cache; said again without, that is broken off.
+        ``is_last``: no other follows, so a server that is not ours is let go as it is.
+        """
+        self._is_stopping, self._is_last = True, is_last
+        for task in (self._parting, self._watching):
+            if task:
+                task.cancel()
+        if self.process and self.upstream and handoff_s > 0:
+            self._parting = self._tasks.start(self._save_and_stop(self.process, self.upstream, handoff_s), "save")
+        elif self.process:
+            self._send_stop(self.process)
+        elif self._life is None:
+            if self._room:
+                self._room.cancel()
+            self._around.starts.give_back(self.name)
+            self._say(ev.WorkerExited(self._now(), self.generation))
+
+    def kill(self) -> None:
+        """SIGKILL the whole family."""
+        if self.process:
+            self.process.kill()
+
+    async def close(self) -> None:
+        """Let go of everything but the process itself: the tether sees to that."""
+        await self._tasks.close()
+        self._let_go_of_start()
+        if self.upstream:
+            await self.upstream.close()
+        if self.process:
+            await self.process.close()
+
+    async def _save_and_stop(self, process: Process, upstream: Upstream, handoff_s: float) -> None:
+        await self._handoff.save(upstream, handoff_s)
+        self._send_stop(process)
+        self._say(ev.StopSent(self._now(), self.generation))
+
+    def _send_stop(self, process: Process) -> None:
+        if self._is_last and isinstance(process, AttachedServer):
+            process.let_go()
+        else:
+            process.send_stop()
+
+    # ---- the way there ----
+
+    async def _find_room(self, need_bytes: int) -> None:
+        said = None
+        async for _ in every(ROOM_LOOK_S):
+            lacking = await self._lacking(need_bytes)
+            if lacking is None and self._around.starts.take(self.name):
+                self._say(ev.RoomFound(self._now(), self.generation))
+                return
+            others = ", ".join(self._around.starts.holders)
+            reason = lacking or f"waits until {others} has started (fleet.max_starting)"
+            if reason != said:
+                said = reason
+                self._say(ev.RoomLacked(self._now(), self.generation, reason, is_fleet=lacking is None))
+
+    async def _lacking(self, need_bytes: int) -> str | None:
+        left = self._around.ledger.left_of(self.lane.name)
+        if left:
+            pids = " ".join(map(str, left))
+            return f"what an earlier worker left still lives (pid {pids}); `kill -9 {pids}` frees the lane"
+        available = self._around.host.memory_available_bytes()
+        if need_bytes > available:
+            self._around.neighbours.ask_for_room(self.lane.name)
+            return f"needs {need_bytes / 1e9:.1f} GB of memory and {available / 1e9:.1f} GB are available"
+        port = None if self.lane.is_attached else self.lane.port
+        if port is not None and await asyncio.to_thread(ports.is_taken, port):
+            holder = await asyncio.to_thread(ports.holder_of, port)
+            by = f"pid {holder[0]} ({holder[1]})" if holder else "another process"
+            return f"port {port} is taken by {by}"
+        return None
+
+    async def _live(self) -> None:
+        port = port_of(self.lane.attach) if self.lane.attach else self.lane.port or ports.free_port()
+        launch = launch_of(self.lane, generation=self.generation, port=port, state_dir=self._around.state_dir)
+        self._around.device.load_began(self.lane.name, self.generation)
+        try:
+            process = self.process = await self._spawned(launch)
+        except SpawnFailedError as error:
+            self._let_go_of_start()
+            self._say(ev.SpawnFailed(self._now(), self.generation, str(error)))
+            return
+        self._say(ev.WorkerSpawned(self._now(), self.generation, process.pid, port))
+        if self._is_stopping:
+            self._send_stop(process)
+        else:
+            self._watching = self._tasks.start(self._watch(process, launch), "watch the worker")
+        status = await process.exit
+        if self._watching:
+            self._watching.cancel()
+        self._gate.worker_died(self.generation)
+        self._let_go_of_start()
+        left = await process.reap_leftovers()
+        await self._around.ledger.worker_gone(self.lane.name, self.generation, left)
+        if not self._is_stopping:
+            self._tell_last_words(process, status)
+        self._say(ev.WorkerExited(self._now(), self.generation, status.code, status.signal))
+
+    def _tell_last_words(self, process: Process, status: ExitStatus) -> None:
+        """Why a worker died by itself is mostly in what it printed last."""
+        words = process.output.tail(TAIL_LINES) if process.output else ""
+        about = {"lane": self.lane.name, "generation": self.generation, "pid": process.pid}
+        log.warning("worker_died", **about, code=status.code, signal=status.signal, last_words=words)
+
+    async def _spawned(self, launch: Launch) -> Process:
+        if self.lane.is_attached:
+            return await AttachedServer.find(self.lane)
+        process = await WorkerProcess.spawn(self._spec(launch))
+        await self._around.ledger.note_worker(Entry.of(process))
+        return process
+
+    def _spec(self, launch: Launch) -> WorkerSpec:
+        lane, state_dir = self.lane, self._around.state_dir
+        cwd = launch.cwd or state_dir / "lanes" / lane.name
+        if launch.cwd is None:
+            cwd.parent.mkdir(mode=0o700, exist_ok=True)  # one at a time: what `parents` makes is open to others
+            cwd.mkdir(mode=0o700, exist_ok=True)
+        return WorkerSpec(
+            argv=launch.argv,
+            env=launch.env,
+            cwd=cwd,
+            output_path=state_dir / "logs" / f"{lane.name}.log",
+            output_max_bytes=self._around.log.max_size,
+            output_keep=self._around.log.keep,
+            stop_signal=signal.Signals[f"SIG{lane.stop_signal}"],
+            stop_timeout_s=stop_patience_s(lane.stop_timeout, 0),
+            may_kill=lane.kill == "if_hung",
+            lane=lane.name,
+            generation=self.generation,
+        )
+
+    async def _watch(self, process: Process, launch: Launch) -> None:
+        self.upstream = Upstream(self.generation, launch.url, launch.headers, served_models(self.lane))
+        signs = self._signs = VitalSigns(self.lane, process, self.upstream, launch.port, self._gate, self._canaries)
+        async for _ in every(READY_LOOK_S):
+            self.trouble = await signs.what_is_missing(self.lane.start_timeout)
+            if signs.is_hopeless:
+                self._say(ev.WorkerHung(self._now(), self.generation, f"it will never serve: {self.trouble}"))
+                return
+            if not self.trouble:
+                break
+        await self._handoff.load(self.upstream, self._beside())
+        self._let_go_of_start()
+        self._is_ready = True
+        self._say(ev.WorkerReady(self._now(), self.generation))
+        await self._read_on(signs, process)
+
+    async def _read_on(self, signs: VitalSigns, process: Process) -> None:
+        guard = self._guard = HangGuard(
+            self.lane,
+            signs,
+            self._around,
+            self._canaries,
+            hung=lambda evidence: self._say(ev.WorkerHung(self._now(), self.generation, evidence)),
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(guard.run())
+            group.create_task(self._read(process))
+
+    async def _read(self, process: Process) -> None:
+        async for _ in every(READING_S):
+            memory_bytes = process.memory_bytes()
+            self._say(
+                ev.WorkerMeasured(
+                    self._now(),
+                    self.generation,
+                    memory_bytes=memory_bytes,
+                    requests=self._gate.requests(self.generation),
+                    generated_tokens=self._gate.generated_tokens(self.generation),
+                    idle_s=self._gate.idle_for(self._now()),
+                )
+            )
+            process.set_patience(stop_patience_s(self.lane.stop_timeout, memory_bytes))
+
+    def _failed(self, task: str, error: BaseException) -> None:
+        """Something on our own side broke; whatever the lane waits for would not come."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        what = f"freshlane could not {task}: {str(error) or type(error).__name__}"
+        if self.process is None:
+            self._let_go_of_start()
+            self._say(ev.SpawnFailed(self._now(), self.generation, what))
+        elif self.process.exit.done():
+            self._say(ev.WorkerExited(self._now(), self.generation))
+        elif self._is_ready and self._signs:
+            # The worker is not to blame for a fault of ours, and may be in the middle of its answers: watch it anew.
+            again = self._watch_again(self._signs, self.process)
+            self._watching = self._tasks.start(again, "watch the worker")
+        else:
+            self._say(ev.WorkerHung(self._now(), self.generation, what))
+
+    async def _watch_again(self, signs: VitalSigns, process: Process) -> None:
+        await asyncio.sleep(WATCH_PAUSE_S)
+        await self._read_on(signs, process)
+
+    def _let_go_of_start(self) -> None:
+        self._around.starts.give_back(self.name)
+        self._around.device.load_ended(self.lane.name, self.generation)
+
+    def _say(self, event: ev.WorkerEvent) -> None:
+        self._tell(event)
+
+    def _now(self) -> float:
+        return self._around.clock.now()

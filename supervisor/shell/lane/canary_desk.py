@@ -1,0 +1,187 @@
+"""Sends a lane's canaries, one at a time, and makes of each a sample or a void with its reason.
+
+The lane says when; the desk sees to it that nothing else uses the device meanwhile, ends a run the moment a client
+arrives, and does not believe a run during which this daemon itself was not well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import median
+
+from supervisor.core.commands import RunCanary
+from supervisor.core.samples import Sample, Void
+from supervisor.settings import LaneSettings
+from supervisor.shell.front.gate import Gate
+from supervisor.shell.front.upstream import Upstream
+from supervisor.shell.lane.doubts import Doubt, Moment, doubt, moment
+from supervisor.shell.lane.probe_seat import ProbeSeat
+from supervisor.shell.lane.step_meter import StepMeter, tokens_per_step
+from supervisor.shell.lane.surroundings import Surroundings
+from supervisor.shell.probing.probe import ProbeResult, TokenClock, run_canary
+from supervisor.shell.tasks import Tasks
+
+TIMEOUT_RUNS = 3.0
+SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 30.0
+REMEMBERED_RUNS = 15
+_NOTHING_CAME = frozenset({Void.FAILED, Void.TIMED_OUT, Void.NO_TOKENS})
+
+
+class CanaryDesk:
+    """One lane's canaries. ``done`` takes each sample."""
+
+    def __init__(
+        self, settings: LaneSettings, gate: Gate, around: Surroundings, tasks: Tasks, done: Callable[[Sample], None]
+    ) -> None:
+        self.settings = settings
+        self.seat = ProbeSeat(around.clock.now)
+        """Shared with the pulses: one probe at a time."""
+        self._answered = (0, 0.0)
+        self._gate = gate
+        self._around = around
+        self._tasks = tasks
+        self._done = done
+        self._running: asyncio.Task[None] | None = None
+        self._void: Void | None = None
+        self._why = ""
+        self._took: deque[float] = deque(maxlen=REMEMBERED_RUNS)
+        self._token_clock = (0, TokenClock())
+        self._meter: tuple[Upstream, StepMeter] | None = None
+        self._prefill: deque[float] = deque(maxlen=REMEMBERED_RUNS)
+        self._rates: deque[float] = deque(maxlen=REMEMBERED_RUNS)
+
+    def run(self, command: RunCanary, upstream: Upstream, *, worker_age_s: float, worker_requests: int) -> None:
+        """Send one; its sample comes by ``done``, always."""
+        now = self._around.clock.now()
+        blank = Sample(
+            at=now,
+            wall=self._around.clock.wall(),
+            generation=command.generation,
+            prompt_tokens=command.prompt_tokens,
+            purpose=command.purpose,
+            worker_age_s=worker_age_s,
+            worker_requests=worker_requests,
+        )
+        self.cancel()  # the lane has forgotten a run that is still out
+        self._void = None
+        self._running = self._tasks.start(self._run(command, upstream, blank), "canary")
+
+    def cancel(self, reason: Void = Void.CANCELLED, detail: str = "") -> None:
+        """End the run that is out, if one is: its sample is void for this reason."""
+        if self._running and not self._running.done() and self._void is None:
+            self._void, self._why = reason, detail
+            self._running.cancel()
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a run may take: thrice what runs of this lane take, within sane bounds."""
+        if self.settings.canary.timeout is not None:
+            return self.settings.canary.timeout
+        usual = median(self._took) if self._took else LONGEST_TIMEOUT_S
+        return min(max(TIMEOUT_RUNS * usual, SHORTEST_TIMEOUT_S), LONGEST_TIMEOUT_S)
+
+    @property
+    def prefill_tok_s(self) -> float | None:
+        """The lane's measured prefill rate, if a run has shown it."""
+        return median(self._prefill) if self._prefill else None
+
+    def answered_at(self, generation: int) -> float:
+        """When a run last brought this worker's tokens; 0 if none has."""
+        return self._answered[1] if self._answered[0] == generation else 0.0
+
+    @property
+    def decode_tok_s(self) -> float | None:
+        """What the last runs of the lane showed."""
+        return median(self._rates) if self._rates else None
+
+    async def _run(self, command: RunCanary, upstream: Upstream, blank: Sample) -> None:
+        try:
+            async with self.seat.taken(command.generation):
+                blank = replace(blank, at=self._around.clock.now())
+                sample = self._obstacle(command, blank) or await self._measured(command, upstream, blank)
+        except asyncio.CancelledError:
+            if self._void is None:
+                raise
+            sample = replace(blank, void=self._void, detail=self._why, took_s=self._around.clock.now() - blank.at)
+        self._running = None
+        self._done(replace(sample, at=self._around.clock.now()))
+
+    def _obstacle(self, command: RunCanary, blank: Sample) -> Sample | None:
+        idle_s = self._gate.idle_for(blank.at)
+        if self._gate.inflight() > 0:
+            return replace(blank, void=Void.LANE_BUSY, detail=f"{self._gate.inflight()} requests in flight")
+        if idle_s < command.idle_for_s:
+            return replace(blank, void=Void.LANE_BUSY, detail=f"idle for less than {command.idle_for_s:g} s")
+        busy = self._around.device.busy_with(self.settings.name, command.generation)
+        return replace(blank, void=Void.DEVICE_BUSY, detail=busy) if busy else None
+
+    async def _measured(self, command: RunCanary, upstream: Upstream, blank: Sample) -> Sample:
+        canary = self.settings.canary
+        began = moment(self._around.host, blank.at)
+        meter = self._meter_of(upstream)
+        steps = await meter.count()
+        with self._around.device.canary(self.settings.name, self.cancel):
+            result = await run_canary(
+                upstream.session,
+                upstream.url,
+                model=upstream.served_models[self.settings.name],
+                kind=self.settings.kind,
+                headers=upstream.headers,
+                prompt_tokens=command.prompt_tokens,
+                max_tokens=canary.max_tokens,
+                max_time_s=canary.max_time,
+                timeout_s=self.timeout_s,
+                has_warmup=command.has_warmup,
+                has_nonce=command.has_nonce,
+                token_clock=self._clock_of(command.generation),
+                progressed=self.seat.moved,
+            )
+        blank = replace(blank, tokens_per_step=tokens_per_step(steps, await meter.count()))
+        self._learn(blank, result)
+        return self._believed(began, blank, result)
+
+    def _meter_of(self, upstream: Upstream) -> StepMeter:
+        if self._meter is None or self._meter[0] is not upstream:
+            self._meter = (upstream, StepMeter(upstream))
+        return self._meter[1]
+
+    def _clock_of(self, generation: int) -> TokenClock:
+        """What runs of this worker have taught about its streams; only the newest worker's is kept."""
+        if self._token_clock[0] != generation:
+            self._token_clock = (generation, TokenClock())
+        return self._token_clock[1]
+
+    def _learn(self, blank: Sample, result: ProbeResult) -> None:
+        if result.void is None and result.decode_tok_s is not None:
+            self._answered = (blank.generation, self._around.clock.now())
+            self._took.append(result.took_s)
+            self._rates.append(result.decode_tok_s)
+        if result.prefill_tok_s or result.fastest_prefill_tok_s:
+            self._prefill.append(result.prefill_tok_s or result.fastest_prefill_tok_s or 0.0)
+
+    def _believed(self, began: Moment, blank: Sample, result: ProbeResult) -> Sample:
+        sample = replace(
+            blank,
+            decode_tok_s=result.decode_tok_s,
+            void=result.void,
+            detail=result.detail,
+            tokens=result.tokens,
+            measured_prompt_tokens=result.prompt_tokens,
+            cached_tokens=result.cached_tokens,
+            ttft_s=result.ttft_s,
+            took_s=result.took_s,
+            prefill_tok_s=result.prefill_tok_s,
+        )
+        if result.void is not None and result.void not in _NOTHING_CAME:
+            return sample
+        found = doubt(self._around.host, began, waited_s=0.0 if result.void is None else result.took_s)
+        found = found or self._strained()
+        return replace(sample, decode_tok_s=None, void=found.void, detail=found.detail) if found else sample
+
+    def _strained(self) -> Doubt | None:
+        """A machine that says of itself that it is slow makes every worker slow."""
+        words = self._around.host.strain.words() if self.settings.canary.host_check == "auto" else None
+        return Doubt(Void.HOST_SLOW, words) if words else None

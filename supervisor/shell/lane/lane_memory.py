@@ -1,0 +1,61 @@
+"""What a lane remembers over daemon restarts: a person's wish, its generations, its budgets, and what fresh means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from supervisor.core.body import LaneBody
+from supervisor.core.judge import Judge
+from supervisor.core.policy import RecycleAllowance
+from supervisor.core.terms import Wish
+from supervisor.history import History
+from supervisor.shell.machine.clock import Clock
+
+KEY = "lane"
+
+
+@dataclass(frozen=True)
+class LaneMemory:
+    """One lane's documents in the history."""
+
+    lane: str
+    history: History
+    clock: Clock
+
+    async def recall(self, body: LaneBody) -> None:
+        """Fill a new lane's body with what an earlier daemon kept."""
+        state = await self.history.load(self.lane, KEY)
+        if state is None:
+            return
+        now, wall = self.clock.now(), self.clock.wall()
+        body.wish = Wish(state.get("wish", Wish.RUNNING))
+        if body.wish is Wish.STOPPED:
+            body.reason = "stopped by a person"
+        body.workers.last_generation = int(state.get("generation", 0))
+        body.workers.peak_memory_bytes = int(state.get("peak_memory_bytes", 0))
+        body.start_took_s = float(state.get("start_took_s", 0.0))
+        gone_s = max(wall - float(state.get("wall", wall)), 0.0)
+        body.allowance = RecycleAllowance.from_json(state.get("allowance", {}), now, gone_s)
+
+    async def keep(self, body: LaneBody) -> None:
+        """Make durable what the next daemon must know."""
+        document: dict[str, Any] = {
+            "wall": self.clock.wall(),
+            "wish": body.wish.value,
+            "generation": body.workers.last_generation,
+            "peak_memory_bytes": body.workers.peak_memory_bytes,
+            "start_took_s": body.start_took_s,
+            "allowance": body.allowance.to_json(self.clock.now()),
+        }
+        await self.history.save(self.lane, KEY, document)
+
+    async def recall_baseline(self, judge: Judge, fingerprint: str) -> None:
+        """Give the judge what fresh means for a worker with this fingerprint, if it was measured before."""
+        document = await self.history.load_baseline(self.lane, fingerprint)
+        if document is not None:
+            judge.restore(document)
+
+    async def keep_baseline(self, judge: Judge, fingerprint: str) -> None:
+        """Make the baseline durable."""
+        await self.history.save_baseline(self.lane, fingerprint, judge.to_json())
