@@ -17,9 +17,9 @@ $(STAMP): pyproject.toml
 run: $(STAMP)
 	$(BIN)/freshlane run -c lanes.yaml
 
-# Most tests wait for real processes, so several files run at once; those with the real model want the machine alone.
+# Most tests wait for real processes, so several run at once; those with the real model want the machine alone.
 test: $(STAMP)
-	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m 'not model' -n 3 --dist loadfile
+	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m 'not model' -n 3 --dist loadgroup
 	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m model
 
 check: $(STAMP)

@@ -27,7 +27,7 @@ SETTLE = str(REPO / "supervisor/shell/service/settle.py")
 START_S = 60.0
 ODD = "a 'b' \"c\" 50% $HOME \\ é;#"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("one container")]
 
 
 class Machine:
