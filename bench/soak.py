@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import datetime
 import json
 import os
@@ -66,7 +67,8 @@ async def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         try:
             await streaming(clients, chaos, watch, seconds, seed)
         finally:
-            observer.kill()
+            with contextlib.suppress(ProcessLookupError):  # it ends by itself where the daemon does not answer
+                observer.kill()
             await observer.wait()
         version = (await daemon.get("/api/version"))["version"]
         ending = await end(daemon)
