@@ -18,6 +18,9 @@ import pytest
 from tests.fakes import fake_command, fill_port
 from tests.waiting import wait_until
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # under nohup or a shell's `&`, and then so would be our children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 PORTS = itertools.cycle(range(20_000, 32_000))
 """Below the ephemeral ports of Linux and macOS: no outgoing connection takes one between its choice and its use."""
 for _ in range(random.randrange(12_000)):
