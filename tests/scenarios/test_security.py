@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -196,7 +197,10 @@ async def test_slow_loris_is_cut_off_and_nobody_else_notices(tmp_path: Path) -> 
         try:
             assert (await ask(daemon, chat(), 10))[0] == 200
             for reader, _ in silent + dripping:
-                assert await asyncio.wait_for(reader.read(), 40) == b""
+                with contextlib.suppress(
+                    ConnectionResetError
+                ):  # a byte that crossed the end; it is cut off all the same
+                    assert await asyncio.wait_for(reader.read(), 40) == b""
             assert (await ask(daemon, chat(), 10))[0] == 200
         finally:
             dripper.cancel()
