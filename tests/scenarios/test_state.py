@@ -55,6 +55,7 @@ async def test_a_daemon_killed_at_any_moment_of_a_recycle_loses_no_record_and_le
                 if record["id"] in intents:
                     assert record["outcome"] in ("aborted", "replaced")
             assert not list((daemon.state_dir / "recycling").glob("*.json"))
+            await daemon.serving("worker")  # it listens before its lanes have recalled what they know
             after = await daemon.get("/api/lanes/worker/baseline")
             assert after["fingerprint"] == baseline["fingerprint"]
         generations = [record["worker"]["generation"] for record in daemon.records_on_disk()]
