@@ -7,7 +7,6 @@ a batch already uses the width of the device that a draft would.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -53,8 +52,7 @@ class Row:
 
     def add(self, **amounts: float) -> None:
         """Count costs of this stretch."""
-        totals = {name: getattr(self.usage, name) + amount for name, amount in amounts.items()}
-        self.usage = dataclasses.replace(self.usage, **totals)
+        self.usage = self.usage.plus(**amounts)
 
 
 class Batch:

@@ -56,12 +56,11 @@ def finish_of(token: int, room: int, stop_tokens: frozenset[int]) -> Finish | No
 
 def _sum(before: Usage, stretch: Usage) -> Usage:
     """Tokens of the prompt are those of the first stretch; later ones only take up where it was put down."""
-    return dataclasses.replace(
-        before,
-        completion_tokens=before.completion_tokens + stretch.completion_tokens,
-        drafted=before.drafted + stretch.drafted,
-        accepted=before.accepted + stretch.accepted,
-        cycles=before.cycles + stretch.cycles,
-        prefill_s=before.prefill_s + stretch.prefill_s,
-        decode_s=before.decode_s + stretch.decode_s,
+    return before.plus(
+        completion_tokens=stretch.completion_tokens,
+        drafted=stretch.drafted,
+        accepted=stretch.accepted,
+        cycles=stretch.cycles,
+        prefill_s=stretch.prefill_s,
+        decode_s=stretch.decode_s,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Finish = Literal["stop", "length"]
@@ -71,6 +71,10 @@ class Usage:
     cycles: int = 0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+
+    def plus(self, **amounts: float) -> Usage:
+        """This and so much more, by field."""
+        return replace(self, **{name: getattr(self, name) + amount for name, amount in amounts.items()})
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -20,10 +19,11 @@ from engine.controller import Controller
 from engine.costs import Costs
 from engine.drafters import NoDrafter
 from engine.drafters.load import Drafters, drafters_for
+from engine.job import finish_of
 from engine.plain import Sequence
 from engine.prefill import Prefill
 from engine.prefix_cache import PrefixCache
-from engine.request import EngineSettings, Finish, GenerationRequest, ModelInfo, Phase, TokenBatch, Usage
+from engine.request import EngineSettings, GenerationRequest, ModelInfo, Phase, TokenBatch, Usage
 from engine.sampling import Chooser
 from engine.speculate import decode
 from engine.tally import Tally
@@ -133,7 +133,7 @@ class Scheduler:
                 published = time.monotonic()
                 self._publish()
             room -= count
-            finish: Finish | None = "stop" if step.tokens[-1] in request.stop_tokens else None if room else "length"
+            finish = finish_of(step.tokens[-1], room, request.stop_tokens)
             yield TokenBatch(step.tokens, finish, step.accepted)
 
     def work_idly(self) -> bool:
@@ -178,5 +178,4 @@ class Scheduler:
         self._published = {"speculation": speculation, "prefix_cache": prefixes}
 
     def _add(self, **amounts: float) -> None:
-        totals = {name: getattr(self.usage, name) + amount for name, amount in amounts.items()}
-        self.usage = dataclasses.replace(self.usage, **totals)
+        self.usage = self.usage.plus(**amounts)
