@@ -19,6 +19,7 @@ from supervisor.core.states import LaneState
 
 Snapshot = Mapping[str, Any]
 Value = float | None
+Family = GaugeMetricFamily | CounterMetricFamily
 
 STATES = tuple(state.value for state in LaneState)
 STATUSES = tuple(status.value for status in Status)
@@ -82,9 +83,11 @@ class _FleetCollector(Collector):
         for name, meaning, part in RATES:
             yield _rates(name, meaning, part, lanes)
         for name, meaning, path in GAUGES:
-            yield _gauges(name, meaning, ((lane["name"], _at(lane, *path)) for lane in lanes))
+            yield _by_lane(GaugeMetricFamily, name, meaning, ((lane["name"], _at(lane, *path)) for lane in lanes))
         for name, meaning, key in COUNTERS:
-            yield _counters(name, meaning, ((lane["name"], _at(lane, "totals", key)) for lane in lanes))
+            yield _by_lane(
+                CounterMetricFamily, name, meaning, ((lane["name"], _at(lane, "totals", key)) for lane in lanes)
+            )
         yield _canary_runs(lanes)
         yield _recycles(lanes)
 
@@ -116,8 +119,8 @@ def _one_of(label: str, meaning: str, words: Iterable[str], lanes: Iterable[Snap
     return family
 
 
-def _gauges(name: str, meaning: str, values: Iterable[tuple[str, Value]]) -> Metric:
-    family = GaugeMetricFamily(f"freshlane_lane_{name}", meaning, labels=["lane"])
+def _by_lane(kind: type[Family], name: str, meaning: str, values: Iterable[tuple[str, Value]]) -> Metric:
+    family = kind(f"freshlane_lane_{name}", meaning, labels=["lane"])
     for lane, value in values:
         if value is not None:
             family.add_metric([lane], value)
@@ -130,14 +133,6 @@ def _rates(name: str, meaning: str, part: str, lanes: Iterable[Snapshot]) -> Met
         for size, rate in ((lane.get(part) or {}).get("by_prompt_tokens") or {}).items():
             if rate is not None:
                 family.add_metric([lane["name"], str(size)], rate)
-    return family
-
-
-def _counters(name: str, meaning: str, values: Iterable[tuple[str, Value]]) -> Metric:
-    family = CounterMetricFamily(f"freshlane_lane_{name}", meaning, labels=["lane"])
-    for lane, value in values:
-        if value is not None:
-            family.add_metric([lane], value)
     return family
 
 
