@@ -84,6 +84,14 @@ class Hung:
 Finding = Fine | SendPulse | Hung
 
 
+@dataclass(frozen=True, slots=True)
+class Blindness:
+    """``seconds`` that ended at the moment ``until``, in which nobody listened to the worker."""
+
+    until: float
+    seconds: float
+
+
 class HangWatch:
     """Watches one worker; begin a new one with each generation."""
 
@@ -98,7 +106,7 @@ class HangWatch:
         self._inflight = 0
         self._busy_since = at
         self._probe_left_s = 0.0
-        self._excused_s = 0.0
+        self._blind: list[Blindness] = []
         self._counters: tuple[float, ...] | None = None
         self._cpu: tuple[float, float] | None = None
 
@@ -108,7 +116,8 @@ class HangWatch:
         if now.inflight > 0:
             since = now.at if now.busy_since is None and not self._inflight else now.busy_since
             if since is not None and since != self._busy_since:
-                self._busy_since, self._excused_s = since, 0.0
+                self._busy_since = since
+                self._forget_blindness(since)
             self._inflight = now.inflight
             return self._judge_busy(now)
         self._inflight = 0
@@ -129,9 +138,9 @@ class HangWatch:
             due = max(self._quiet_since + self.terms.pulse_s, at + self._probe_left_s)
         return max(min(longest, due - at), SHORTEST_LOOK_S)
 
-    def blind(self, seconds: float) -> None:
+    def blind(self, until: float, seconds: float) -> None:
         """This program was late, or the machine asleep or swapping, for so long: that is no silence of the worker."""
-        self._excused_s += seconds
+        self._blind.append(Blindness(until, seconds))
         self._cpu = None
 
     def pulse_answered(self, at: float) -> None:
@@ -163,7 +172,7 @@ class HangWatch:
 
     @property
     def _silent_since(self) -> float:
-        return max(self._moved_at, self._busy_since) + self._excused_s
+        return max(self._moved_at, self._busy_since) + sum(blind.seconds for blind in self._blind)
 
     def _pulse(self, at: float) -> Finding:
         self._is_pulse_out = True
@@ -188,7 +197,12 @@ class HangWatch:
             self._cpu = now.at, now.cpu_s
 
     def _moved(self, at: float) -> None:
-        self._moved_at, self._excused_s = at, 0.0
+        self._moved_at = at
+        self._forget_blindness(at)
+
+    def _forget_blindness(self, before: float) -> None:
+        """What was missed earlier explains no silence that began later."""
+        self._blind = [blind for blind in self._blind if blind.until > before]
 
     def _judge_busy(self, now: Progress) -> Finding:
         rate = now.prefill_tok_s or UNKNOWN_PREFILL_TOK_S

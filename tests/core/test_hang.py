@@ -148,9 +148,24 @@ def test_an_answer_in_one_piece_earns_thrice_the_time_it_takes_to_write() -> Non
 
 def test_what_this_program_missed_is_no_silence_of_the_worker() -> None:
     one = watch()
-    one.blind(50.0)
+    one.blind(60.0, 50.0)
     assert one.look(busy(139.0)) == Fine()
     assert isinstance(one.look(busy(140.0)), Hung)
+
+
+def test_a_byte_from_before_this_program_stood_still_leaves_the_excuse_standing() -> None:
+    one = watch()
+    one.blind(100.0, 95.0)
+    assert one.look(busy(100.0, moved_at=4.0)) == Fine()
+    assert one.look(busy(188.0, moved_at=4.0)) == Fine()
+    assert isinstance(one.look(busy(189.0, moved_at=4.0)), Hung)
+
+
+def test_what_this_program_missed_before_a_byte_came_explains_no_later_silence() -> None:
+    one = watch()
+    one.blind(60.0, 50.0)
+    assert one.look(busy(70.0, moved_at=65.0)) == Fine()
+    assert isinstance(one.look(busy(155.0, moved_at=65.0)), Hung)
 
 
 def test_the_next_look_comes_when_patience_ends_not_later() -> None:

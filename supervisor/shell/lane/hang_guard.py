@@ -81,7 +81,7 @@ class HangGuard:
         if found:
             is_late = found.void is Void.LOOP_LAG
             lag_s = self._around.host.loop_lag.worst_since(self._looked.at)
-            self._watch.blind(lag_s if is_late else progress.at - self._looked.at)
+            self._watch.blind(progress.at, lag_s if is_late else progress.at - self._looked.at)
         self._looked = moment(self._around.host, progress.at)
         finding = self._watch.look(progress)
         if progress.probe_silent_s is not None and not isinstance(finding, Fine):
