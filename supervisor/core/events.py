@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from supervisor.core.samples import Sample
 from supervisor.core.terms import LaneTerms, TimerName, Trigger
+from supervisor.core.testimony import Testimony
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,8 @@ class WorkerMeasured(WorkerEvent):
     requests: int
     generated_tokens: int
     idle_s: float = 0.0
+    testimony: Testimony | None = None
+    """What it says of itself; None where it tells nothing, or not yet."""
 
 
 @dataclass(frozen=True, slots=True)

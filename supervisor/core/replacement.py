@@ -25,6 +25,7 @@ from supervisor.core.record import (
 from supervisor.core.samples import Verdict
 from supervisor.core.step_yield import is_the_reason
 from supervisor.core.terms import Replace, Trigger
+from supervisor.core.testimony import Testimony
 from supervisor.core.workers import Worker
 
 CUTS = frozenset({Trigger.HUNG, Trigger.CRASHED, Trigger.MEMORY})
@@ -176,11 +177,11 @@ class Replacement:
         return AfterSpeed(middle, middle / fresh if fresh else None, tuple(self.rates))
 
 
-def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str) -> Cause:
-    """The cause as far as the trigger alone tells it."""
+def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str, said: Testimony | None = None) -> Cause:
+    """The cause as far as the trigger and what the worker ``said`` of itself tell it."""
     match trigger:
         case Trigger.DEGRADED:
-            return _of_slowness(verdict)
+            return _of_slowness(verdict, said or Testimony())
         case Trigger.HUNG:
             return Cause(CauseKind.HANG, (reason,))
         case Trigger.CRASHED:
@@ -193,15 +194,14 @@ def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str) -> Cause:
             return Cause(CauseKind.NONE, (reason,) if reason else ())
 
 
-def _of_slowness(verdict: Verdict | None) -> Cause:
+def _of_slowness(verdict: Verdict | None, said: Testimony) -> Cause:
     if verdict is None:
-        return Cause(CauseKind.WORKER_AGED)
-    if verdict.tokens_per_step is None:
-        return Cause(CauseKind.WORKER_AGED, (verdict.reason,))
-    first, last = verdict.tokens_per_step
-    steps = f"a step gives {last:.2f} tokens, at first {first:.2f}"
-    is_barren = is_the_reason(verdict.tokens_per_step, verdict.ratio)
-    return Cause(CauseKind.ACCEPTANCE if is_barren else CauseKind.WORKER_AGED, (verdict.reason, steps))
+        return Cause(CauseKind.WORKER_AGED, said.sentences)
+    measured = verdict.tokens_per_step
+    steps = (f"a step gives {measured[1]:.2f} tokens, at first {measured[0]:.2f}",) if measured else ()
+    is_barren = is_the_reason(measured or said.tokens_per_step, verdict.ratio)
+    kind = CauseKind.ACCEPTANCE if is_barren else CauseKind.WORKER_AGED
+    return Cause(kind, (verdict.reason, *steps, *said.sentences))
 
 
 def _between(begin: float | None, end: float | None) -> float | None:

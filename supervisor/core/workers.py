@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from supervisor.core.testimony import Testimony
+
 GB = 1_000_000_000
 SHORTEST_STOP_PATIENCE_S = 30.0
 STOP_PATIENCE_PER_GB_S = 0.5
@@ -32,6 +34,7 @@ class Worker:
     memory_bytes: int = 0
     requests: int = 0
     generated_tokens: int = 0
+    testimony: Testimony | None = None
     is_empty: bool = False
     """Of a retiring worker: its last request has ended."""
 

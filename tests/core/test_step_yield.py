@@ -9,6 +9,7 @@ from supervisor.core.replacement import cause_of
 from supervisor.core.samples import Status, Verdict
 from supervisor.core.step_yield import StepYield
 from supervisor.core.terms import Trigger
+from supervisor.core.testimony import Testimony
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,31 @@ def test_the_cause_is_told_by_what_steps_yield(
 ) -> None:
     verdict = Verdict(Status.DEGRADED, "slow", ratio=ratio, tokens_per_step=yields)
     assert cause_of(Trigger.DEGRADED, verdict, "slow").kind is kind
+
+
+def test_what_the_server_says_of_itself_is_evidence() -> None:
+    said = Testimony(
+        step_ms=(45.12, 135.0),
+        phases_ms=(("backbone", (40.0, 134.8)), ("mtp", (5.0, 15.1))),
+        tokens_per_step=(3.24, 3.2),
+        acceptance=((0.95, 0.93), (0.9, 0.88)),
+        memory_bytes=(101e9, 102.44e9),
+    )
+    cause = cause_of(Trigger.DEGRADED, Verdict(Status.DEGRADED, "slow", ratio=0.31), "slow", said)
+    assert cause.kind is CauseKind.WORKER_AGED
+    assert cause.evidence == (
+        "slow",
+        "the server says: step 45.1 -> 135.0 ms (backbone 40.0 -> 134.8 ms, mtp 5.0 -> 15.1 ms)",
+        "the server says: 3.24 -> 3.20 tokens a step, drafts taken, by depth: 95% -> 93%, 90% -> 88%",
+        "the server says: memory 101.0 -> 102.4 GB",
+    )
+
+
+def test_a_servers_own_count_of_its_steps_tells_lost_acceptance_too() -> None:
+    said = Testimony(step_ms=(45.0, 45.0), tokens_per_step=(3.2, 1.1))
+    verdict = Verdict(Status.DEGRADED, "slow", ratio=0.34)
+    assert cause_of(Trigger.DEGRADED, verdict, "slow", said).kind is CauseKind.ACCEPTANCE
+    assert Testimony().sentences == ()
 
 
 def test_it_says_nothing_of_too_few_runs_or_of_a_worker_that_does_not_tell() -> None:
