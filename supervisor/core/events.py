@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from supervisor.core.own_words import OwnWords
 from supervisor.core.samples import Sample
 from supervisor.core.terms import LaneTerms, TimerName, Trigger
-from supervisor.core.testimony import Testimony
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class WorkerMeasured(WorkerEvent):
     requests: int
     generated_tokens: int
     idle_s: float = 0.0
-    testimony: Testimony | None = None
+    own_words: OwnWords | None = None
     """What it says of itself; None where it tells nothing, or not yet."""
 
 

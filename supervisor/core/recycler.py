@@ -63,7 +63,7 @@ class Recycler:
         replacement = Replacement(body.name, trigger, reason, at, replace, is_now=is_now, before=before)
         replacement.baseline_tok_s = self._judge.fresh_tok_s
         replacement.smallest = min(body.terms.canary.prompt_tokens)
-        replacement.cause = cause_of(trigger, before, reason, body.active.testimony)
+        replacement.cause = cause_of(trigger, before, reason, body.active.own_words)
         replacement.remember(body.active, at)
         self.under_way = replacement
         if trigger not in ASKED_FOR:

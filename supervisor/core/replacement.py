@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
+from supervisor.core.own_words import OwnWords
 from supervisor.core.record import (
     AfterSpeed,
     BeforeSpeed,
@@ -25,7 +26,6 @@ from supervisor.core.record import (
 from supervisor.core.samples import Verdict
 from supervisor.core.step_yield import is_the_reason
 from supervisor.core.terms import Replace, Trigger
-from supervisor.core.testimony import Testimony
 from supervisor.core.workers import Worker
 
 CUTS = frozenset({Trigger.HUNG, Trigger.CRASHED, Trigger.MEMORY})
@@ -177,11 +177,11 @@ class Replacement:
         return AfterSpeed(middle, middle / fresh if fresh else None, tuple(self.rates))
 
 
-def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str, said: Testimony | None = None) -> Cause:
+def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str, said: OwnWords | None = None) -> Cause:
     """The cause as far as the trigger and what the worker ``said`` of itself tell it."""
     match trigger:
         case Trigger.DEGRADED:
-            return _of_slowness(verdict, said or Testimony())
+            return _of_slowness(verdict, said or OwnWords())
         case Trigger.HUNG:
             return Cause(CauseKind.HANG, (reason,))
         case Trigger.CRASHED:
@@ -194,7 +194,7 @@ def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str, said: Testi
             return Cause(CauseKind.NONE, (reason,) if reason else ())
 
 
-def _of_slowness(verdict: Verdict | None, said: Testimony) -> Cause:
+def _of_slowness(verdict: Verdict | None, said: OwnWords) -> Cause:
     if verdict is None:
         return Cause(CauseKind.WORKER_AGED, said.sentences)
     measured = verdict.tokens_per_step

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from supervisor.core.own_words import OwnWords
 from supervisor.core.record import CauseKind
 from supervisor.core.replacement import cause_of
 from supervisor.core.samples import Status, Verdict
 from supervisor.core.step_yield import StepYield
 from supervisor.core.terms import Trigger
-from supervisor.core.testimony import Testimony
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_the_cause_is_told_by_what_steps_yield(
 
 
 def test_what_the_server_says_of_itself_is_evidence() -> None:
-    said = Testimony(
+    said = OwnWords(
         step_ms=(45.12, 135.0),
         phases_ms=(("backbone", (40.0, 134.8)), ("mtp", (5.0, 15.1))),
         tokens_per_step=(3.24, 3.2),
@@ -47,10 +47,10 @@ def test_what_the_server_says_of_itself_is_evidence() -> None:
 
 
 def test_a_servers_own_count_of_its_steps_tells_lost_acceptance_too() -> None:
-    said = Testimony(step_ms=(45.0, 45.0), tokens_per_step=(3.2, 1.1))
+    said = OwnWords(step_ms=(45.0, 45.0), tokens_per_step=(3.2, 1.1))
     verdict = Verdict(Status.DEGRADED, "slow", ratio=0.34)
     assert cause_of(Trigger.DEGRADED, verdict, "slow", said).kind is CauseKind.ACCEPTANCE
-    assert Testimony().sentences == ()
+    assert OwnWords().sentences == ()
 
 
 def test_it_says_nothing_of_too_few_runs_or_of_a_worker_that_does_not_tell() -> None:

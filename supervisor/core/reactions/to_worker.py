@@ -114,7 +114,7 @@ def measured(lane: Organs, event: WorkerMeasured) -> None:
     body, terms, worker = lane.body, lane.body.terms, lane.body.active
     worker.memory_bytes = event.memory_bytes
     worker.requests, worker.generated_tokens = event.requests, event.generated_tokens
-    worker.testimony = event.testimony
+    worker.own_words = event.own_words
     body.workers.peak_memory_bytes = max(body.workers.peak_memory_bytes, event.memory_bytes)
     if body.state not in SERVES or lane.recycler.under_way:
         return

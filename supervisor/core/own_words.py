@@ -9,7 +9,7 @@ Change = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Testimony:
+class OwnWords:
     """Of one worker. What it does not tell is None or empty."""
 
     step_ms: Change | None = None
