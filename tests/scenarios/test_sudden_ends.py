@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes import set_knobs
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
-from tests.scenarios.quick_lanes import ask, begin, chat, config, generation, quick_lane, record, tokens
+from tests.scenarios.quick_lanes import ask, begin, chat, config, generation, inflight, quick_lane, record, tokens
 from tests.waiting import wait_until
 
 DEADLY = [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]
@@ -68,6 +68,20 @@ async def test_a_worker_that_dies_while_draining_ends_its_stream_with_an_error_a
         [done] = await daemon.recycles("worker")
         assert done["requests"]["failed"] == 1
         assert not done["stop"]["killed"]
+
+
+async def test_the_record_of_a_crash_counts_the_streams_that_failed_with_it(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path / "daemon", config(worker=quick_lane({"tok_s": 50}))) as daemon:
+        await daemon.serving("worker")
+        streams = [begin(daemon, chat(max_tokens=5_000)) for _ in range(3)]
+        await inflight(daemon, 3)
+        await tokens(daemon, 30)
+        os.kill(await pid_of(daemon), signal.SIGKILL)
+        for stream in streams:
+            assert '"error"' in (await stream)[1]
+        crashed = await record(daemon, "crashed")
+        assert crashed["requests"]["failed"] == 3
+        assert (await daemon.lane("worker"))["totals"]["failed"] == 3
 
 
 async def test_a_worker_that_dies_while_stopping_has_simply_stopped(tmp_path: Path) -> None:

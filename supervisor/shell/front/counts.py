@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 KEPT_GENERATIONS = 16
+KEPT_FAILURES = 1024
+"""Of one worker: more than can be in flight on it at once."""
 
 
 @dataclass
@@ -22,6 +25,8 @@ class GenerationCount:
     generated_tokens: int = 0
     progress_at: float | None = None
     busy_since: float | None = None
+    failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_FAILURES))
+    """Monotonic seconds at which requests that were sent to it last failed."""
 
 
 @dataclass
@@ -75,6 +80,17 @@ class Counts:
         count.inflight -= 1
         if not count.inflight:
             count.busy_since = None
+
+    def failed(self, generation: int | None) -> None:
+        """A request got an error of ours; ``generation``: the worker that it was last sent to, if it was sent."""
+        self.totals.failed += 1
+        if generation is not None:
+            self.of(generation).failed_at.append(time.monotonic())
+
+    def failed_within(self, generation: int, seconds: float) -> int:
+        """Requests of this worker that failed in the last ``seconds``."""
+        since = time.monotonic() - seconds
+        return sum(at >= since for at in self.of(generation).failed_at)
 
     def taken_back(self, generation: int, *, was_first: bool) -> None:
         """A request did not reach this worker after all."""

@@ -113,6 +113,10 @@ class Gate:
         """Tokens that passed from this worker."""
         return self._counts.of(generation).generated_tokens
 
+    def failed_with(self, generation: int) -> int:
+        """Requests of this worker that have failed just now: streams break before it is known that it died."""
+        return self._counts.failed_within(generation, LOSS_GRACE_S)
+
     def progress_at(self, generation: int) -> float | None:
         """Monotonic seconds at which this worker last sent a byte of an answer."""
         return self._counts.of(generation).progress_at
@@ -214,7 +218,7 @@ class Gate:
         if self._has_room and self._upstream and not self._waiting.can_go(self._upstream.generation):
             self._admit(ticket, self._upstream)
         elif len(self._waiting) >= self.terms.max_queue:
-            self.totals.failed += 1
+            self._counts.failed(None)
             raise refusals.queue_is_full(len(self._waiting), RETRY_AFTER_S)
         else:
             self._wait(ticket)
@@ -243,7 +247,8 @@ class Gate:
 
     def leave(self, ticket: Ticket, *, is_failed: bool = False, is_cut: bool = False) -> None:
         """A request is over, however it ended. Leaving twice is leaving once."""
-        self.totals.failed += is_failed
+        if is_failed:
+            self._counts.failed(ticket.generation)
         self.totals.cut += is_cut
         self._waiting.remove(ticket)
         if ticket in self._inflight:
@@ -308,7 +313,7 @@ class Gate:
         self._counts.ended(self._inflight.pop(ticket))
 
     def _drop(self, ticket: Ticket, refusal: RefusedError) -> None:
-        self.totals.failed += 1
+        self._counts.failed(ticket.generation)
         self._waiting.refuse(ticket, refusal)
 
     def _end_hold(self, ticket: Ticket) -> None:

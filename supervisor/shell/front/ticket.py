@@ -34,6 +34,8 @@ class Ticket:
         self.arrived_at = time.monotonic()
         self.upstream: Upstream | None = None
         """Whom it is in flight to, None while it waits."""
+        self.generation: int | None = None
+        """The worker that it was last sent to."""
         self.sends = 0
         self.deaths: list[int] = []
         self.avoids: int | None = None
@@ -99,6 +101,7 @@ class Ticket:
             self.waited_s += time.monotonic() - self.waiting_since
         self.waiting_since = None
         self.upstream = upstream
+        self.generation = upstream.generation
         self.was_reached = True
         self.avoids = None
         self.sends += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -35,7 +36,7 @@ class RecycleDesk:
     def look(self, under_way: Replacement | None) -> None:
         """Open a tally as soon as a recycle is under way."""
         if under_way and self._tally is None:
-            self._tally = self._new_tally()
+            self._tally = self._new_tally(under_way.old.generation)
 
     # ---- what happens on the way ----
 
@@ -90,13 +91,15 @@ class RecycleDesk:
         self._written(document)
 
     def _complete(self, record: RecycleRecord) -> RecycleRecord:
-        tally = self._tally = self._tally or self._new_tally()
+        tally = self._tally = self._tally or self._new_tally(record.worker.generation)
         wall = self._around.clock.wall()
         return tally.complete(record, time=rfc3339(wall), signal=self.settings.stop_signal, now=self._counts())
 
-    def _new_tally(self) -> RecycleTally:
-        wall = rfc3339(self._around.clock.wall())
-        return RecycleTally(f"{self.settings.name}-{wall}", self._counts())
+    def _new_tally(self, old: int) -> RecycleTally:
+        """What has just failed with the old worker belongs to it: a crash is heard of later than its streams break."""
+        wall, counts = rfc3339(self._around.clock.wall()), self._counts()
+        begun = replace(counts, failed=counts.failed - self._gate.failed_with(old))
+        return RecycleTally(f"{self.settings.name}-{wall}", begun)
 
     def _counts(self) -> GateCounts:
         totals = self._gate.totals
