@@ -47,7 +47,7 @@ class FleetSettings(Block):
     """What all lanes share."""
 
     max_recycling: Count = key(1, "Most lanes recycling at once.")
-    max_starting: Count = key(1, "Most workers starting at once.")
+    max_starting: Count = key(1, "Most workers starting at once, less those that stand still for `hang.after`.")
     memory_budget: SizeOrAuto = key("auto", "Memory for all workers; `auto` is 80% of the machine's.")
     shutdown_timeout: Duration = key("60s", "How long requests in flight get when the daemon stops.")
 

@@ -25,6 +25,7 @@ from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.lane.canary_desk import CanaryDesk
 from supervisor.shell.lane.handoff import Handoff
 from supervisor.shell.lane.hang_guard import HangGuard
+from supervisor.shell.lane.start_place import StartPlace
 from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.lane.vital_signs import VitalSigns
 from supervisor.shell.machine import ports
@@ -64,8 +65,6 @@ class Attendant:
         self.generation = generation
         self.process: Process | None = None
         self.upstream: Upstream | None = None
-        self.trouble = ""
-        """Why it is not ready yet, for people."""
         self._around = around
         self._tell = tell
         self._gate = gate
@@ -74,24 +73,27 @@ class Attendant:
         self._beside = beside
         """The worker that still serves while this one starts, if there is one."""
         self._tasks = Tasks(self._failed)
+        self._place = StartPlace(lane, generation, around, self._tasks)
         self._room: asyncio.Task[None] | None = None
         self._life: asyncio.Task[None] | None = None
         self._parting: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._trouble = ""
         self._signs: VitalSigns | None = None
         self._guard: HangGuard | None = None
         self._is_stopping = self._is_last = self._is_ready = False
 
     @property
-    def name(self) -> str:
-        """The lane and the generation, for logs and slots."""
-        return f"{self.lane.name}/{self.generation}"
+    def trouble(self) -> str:
+        """Why it is not ready yet, for people."""
+        return "; ".join(filter(None, (self._trouble, self._place.trouble)))
 
     def take(self, lane: LaneSettings) -> None:
         """A reload: a worker that need not be replaced for it is at once watched and spoken to as the new one says."""
         if lane.worker_key() != self.lane.worker_key():
             return
         self.lane = lane
+        self._place.lane = lane
         if self._signs:
             self._signs.lane = lane
         if self._guard:
@@ -127,7 +129,7 @@ class Attendant:
         elif self._life is None:
             if self._room:
                 self._room.cancel()
-            self._around.starts.give_back(self.name)
+            self._place.leave()
             self._say(ev.WorkerExited(self._now(), self.generation))
 
     def kill(self) -> None:
@@ -138,7 +140,7 @@ class Attendant:
     async def close(self) -> None:
         """Let go of everything but the process itself: the tether sees to that."""
         await self._tasks.close()
-        self._let_go_of_start()
+        self._place.leave()
         if self.upstream:
             await self.upstream.close()
         if self.process:
@@ -161,11 +163,10 @@ class Attendant:
         said = None
         async for _ in every(ROOM_LOOK_S):
             lacking = await self._lacking(need_bytes)
-            if lacking is None and self._around.starts.take(self.name):
+            if lacking is None and self._place.take():
                 self._say(ev.RoomFound(self._now(), self.generation))
                 return
-            others = ", ".join(self._around.starts.holders)
-            reason = lacking or f"waits until {others} has started (fleet.max_starting)"
+            reason = lacking or f"waits until {self._place.others} has started (fleet.max_starting)"
             if reason != said:
                 said = reason
                 self._say(ev.RoomLacked(self._now(), self.generation, reason, is_fleet=lacking is None))
@@ -189,14 +190,15 @@ class Attendant:
     async def _live(self) -> None:
         port = port_of(self.lane.attach) if self.lane.attach else self.lane.port or ports.free_port()
         launch = launch_of(self.lane, generation=self.generation, port=port, state_dir=self._around.state_dir)
-        self._around.device.load_began(self.lane.name, self.generation)
+        self._place.load_begins()
         try:
             process = self.process = await self._spawned(launch)
         except SpawnFailedError as error:
-            self._let_go_of_start()
+            self._place.leave()
             self._say(ev.SpawnFailed(self._now(), self.generation, str(error)))
             return
         self._say(ev.WorkerSpawned(self._now(), self.generation, process.pid, port))
+        self._place.watch(process)
         if self._is_stopping:
             self._send_stop(process)
         else:
@@ -205,7 +207,7 @@ class Attendant:
         if self._watching:
             self._watching.cancel()
         self._gate.worker_died(self.generation)
-        self._let_go_of_start()
+        self._place.leave()
         left = await process.reap_leftovers()
         await self._around.ledger.worker_gone(self.lane.name, self.generation, left)
         if not self._is_stopping:
@@ -249,14 +251,14 @@ class Attendant:
         self.upstream = Upstream(self.generation, launch.url, launch.headers, served_models(self.lane))
         signs = self._signs = VitalSigns(self.lane, process, self.upstream, launch.port, self._gate, self._canaries)
         async for _ in every(READY_LOOK_S):
-            self.trouble = await signs.what_is_missing(self.lane.start_timeout)
+            self._trouble = await signs.what_is_missing(self.lane.start_timeout)
             if signs.is_hopeless:
-                self._say(ev.WorkerHung(self._now(), self.generation, f"it will never serve: {self.trouble}"))
+                self._say(ev.WorkerHung(self._now(), self.generation, f"it will never serve: {self._trouble}"))
                 return
-            if not self.trouble:
+            if not self._trouble:
                 break
         await self._handoff.load(self.upstream, self._beside())
-        self._let_go_of_start()
+        self._place.leave()
         self._is_ready = True
         self._say(ev.WorkerReady(self._now(), self.generation))
         await self._read_on(signs, process)
@@ -294,7 +296,7 @@ class Attendant:
             error = error.exceptions[0]
         what = f"freshlane could not {task}: {str(error) or type(error).__name__}"
         if self.process is None:
-            self._let_go_of_start()
+            self._place.leave()
             self._say(ev.SpawnFailed(self._now(), self.generation, what))
         elif self.process.exit.done():
             self._say(ev.WorkerExited(self._now(), self.generation))
@@ -308,10 +310,6 @@ class Attendant:
     async def _watch_again(self, signs: VitalSigns, process: Process) -> None:
         await asyncio.sleep(WATCH_PAUSE_S)
         await self._read_on(signs, process)
-
-    def _let_go_of_start(self) -> None:
-        self._around.starts.give_back(self.name)
-        self._around.device.load_ended(self.lane.name, self.generation)
 
     def _say(self, event: ev.WorkerEvent) -> None:
         self._tell(event)

@@ -25,6 +25,8 @@ class Output:
         self._file = RotatedFile(path, max_bytes, keep)
         self._recent: deque[bytes] = deque()
         self._recent_bytes = 0
+        self.printed_bytes = 0
+        """In all."""
         self._followers: set[_Follower] = set()
         self._loop = asyncio.get_running_loop()
         self._read_end, self._write_end = os.pipe()
@@ -95,6 +97,7 @@ class Output:
         if not chunk:
             self._end()
             return False
+        self.printed_bytes += len(chunk)
         self._file.write(chunk)
         self._remember(chunk)
         for follower in self._followers:
