@@ -12,7 +12,7 @@ from rich.text import Text
 from supervisor.cli.exits import CommandError, Exit, UsageError
 from supervisor.cli.render.layout import painted
 from supervisor.cli.terminal import print_json, say
-from supervisor.cli.words import length, long_length, rate, share
+from supervisor.core.words import length, long_length, rate, share
 from supervisor.jsontext import decode, encode
 from supervisor.shell.probing.measure_url import compared, measure_url
 

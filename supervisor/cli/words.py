@@ -1,67 +1,12 @@
-"""Numbers in words: rates, shares, sizes, lengths and moments, as people read them."""
+"""Moments and courses in words, as people read them in a terminal."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-UNITS_S = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
-"""Lengths of time, longest first, in seconds."""
-SIZES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-NOTHING = "-"
+from supervisor.core.words import NOTHING, whole
+
 BARS = "▁▂▃▄▅▆▇█"
-
-
-def rate(tok_s: float | None) -> str:
-    """Tokens per second: ``8.42``, ``46.3``, ``185``."""
-    if tok_s is None:
-        return NOTHING
-    digits = 2 if tok_s < 10 else 1 if tok_s < 100 else 0
-    return f"{tok_s:.{digits}f}"
-
-
-def share(ratio: float | None) -> str:
-    """A ratio as percent: ``31 %``."""
-    return NOTHING if ratio is None else f"{ratio * 100:.0f} %"
-
-
-def size(count: float | None) -> str:
-    """Bytes in powers of ten: ``1.4 GB``."""
-    if count is None:
-        return NOTHING
-    for unit, worth in SIZES:
-        if count >= worth:
-            return f"{count / worth:.1f} {unit}"
-    return f"{count:.0f} B"
-
-
-def many(count: float | None) -> str:
-    """A count that may be large: ``950``, ``12.4k``, ``3.1M``."""
-    if count is None:
-        return NOTHING
-    for unit, worth in (("M", 1e6), ("k", 1e4)):
-        if count >= worth:
-            return f"{count / (1e6 if unit == 'M' else 1e3):.1f}{unit}"
-    return f"{count:.0f}"
-
-
-def length(seconds: float | None) -> str:
-    """A length of time in its largest unit: ``35 ms``, ``1.4 s``, ``12 s``, ``3 min``, ``2 h``, ``7 d``."""
-    if seconds is None:
-        return NOTHING
-    if 0 < seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{min(seconds, 9.9):.1f} s" if 0 < seconds < 10 else _whole(seconds)
-
-
-def long_length(seconds: float | None) -> str:
-    """A length of time in its two largest units, without fractions: ``7 s``, ``6 h 12 min``."""
-    if seconds is None or seconds < 60:
-        return NOTHING if seconds is None else _whole(seconds)
-    index = next(i for i, (_, worth) in enumerate(UNITS_S) if seconds >= worth)
-    unit, worth = UNITS_S[index]
-    lower, lower_worth = UNITS_S[index + 1]
-    rest = int(seconds % worth / lower_worth)
-    return f"{int(seconds / worth)} {unit}" + (f" {rest} {lower}" if rest else "")
 
 
 def moment(value: object) -> datetime | None:
@@ -83,25 +28,13 @@ def ago(value: object, now: datetime | None = None) -> str:
     if at is None:
         return NOTHING
     seconds = ((now or datetime.now(UTC)) - at).total_seconds()
-    return "now" if seconds < 1 else f"{_whole(seconds)} ago"
+    return "now" if seconds < 1 else f"{whole(seconds)} ago"
 
 
 def clock(value: object) -> str:
     """A moment on this machine's clock: ``2026-03-01 14:05``."""
     at = moment(value)
     return str(value or NOTHING) if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 request``, ``3 requests``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _whole(seconds: float) -> str:
-    for unit, worth in UNITS_S:
-        if seconds >= worth:
-            return f"{int(seconds / worth)} {unit}"
-    return "0 s"
 
 
 def sparkline(values: list[float], width: int = 16, top: float | None = None) -> str:

@@ -1,4 +1,8 @@
-"""Tells others of each recycle: the record as JSON, to a webhook or to a command's standard input."""
+"""Tells others of each recycle: the record as JSON, to a webhook or to a command's standard input.
+
+Beside the record's own keys there is ``text``, the recycle in a few sentences, which is what Slack, Mattermost and
+Discord (at its /slack address) show of such a message.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any
 import aiohttp
 import structlog
 
+from supervisor.core.story import told
 from supervisor.jsontext import encode
 from supervisor.settings import OnRecycleSettings
 from supervisor.shell.eventbus import EventBus
@@ -33,13 +38,13 @@ class Announcer:
                     await self._announce(event.document)
 
     async def _announce(self, record: Mapping[str, Any]) -> None:
-        text, to = encode(record).encode(), self.settings
-        told = [_told("webhook", _post(to.webhook, text))] if to.webhook else []
-        told += [_told(f"command {to.command[0]}", _pipe(to.command, text))] if to.command else []
-        await asyncio.gather(*told)
+        text, to = encode({"text": told(record), **record}).encode(), self.settings
+        telling = [_telling("webhook", _post(to.webhook, text))] if to.webhook else []
+        telling += [_telling(f"command {to.command[0]}", _pipe(to.command, text))] if to.command else []
+        await asyncio.gather(*telling)
 
 
-async def _told(whom: str, telling: Coroutine[Any, Any, str | None]) -> None:
+async def _telling(whom: str, telling: Coroutine[Any, Any, str | None]) -> None:
     """One does not listen: the other is told all the same."""
     try:
         async with asyncio.timeout(TIMEOUT_S):

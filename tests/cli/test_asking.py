@@ -21,7 +21,7 @@ async def test_recycle_with_wait_tells_the_story(freshlane: Run, stand_in: Stand
     ended = await freshlane("recycle", "qwen", "--wait", url=stand_in.url)
     assert ended.code == 0
     assert stand_in.asked[-1] == ("POST", "/api/lanes/qwen/recycle", {"wait": "true"}, {})
-    assert "8.42 → 27.1 tok/s" in ended.out
+    assert "The new one does 27.1 tok/s, 99 % of fresh; the old one did 8.42 tok/s" in ended.out
 
 
 async def test_probe_waits_and_shows_the_rate(freshlane: Run, stand_in: StandIn) -> None:

@@ -64,7 +64,7 @@ async def test_top_draws_lanes_trends_and_stories_and_ctrl_c_leaves_in_peace(
         stdout=screen.slave,
         stderr=screen.slave,
     )
-    facts = ("smollm2  serving", "TREND", "████", "NEWEST RECYCLES", "8.42 → 27.1 tok/s")
+    facts = ("smollm2  serving", "TREND", "████", "NEWEST RECYCLES", "99 % of fresh")
     await wait_until(lambda: all(fact in screen.text() for fact in facts), 20, "a drawn screen")
     stand_in.answers["/api/lanes"] = 503, {"error": {"message": "shutting down"}}
     await wait_until(lambda: "shutting down; trying again" in screen.text(), 20, "trouble, told")

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from supervisor.cli.render.layout import Column, hang, lay_out
-from supervisor.cli.words import ago, length, long_length, many, rate, share, size, sparkline
+from supervisor.cli.words import ago, sparkline
+from supervisor.core.words import length, long_length, many, rate, share, size
 
 
 @pytest.mark.parametrize(

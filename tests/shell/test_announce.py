@@ -19,7 +19,9 @@ from supervisor.shell.tasks import Tasks
 from tests.conftest import find_free_port
 from tests.waiting import wait_until
 
-RECORD = {"id": "chat-1", "lane": "chat", "outcome": "cured"}
+RECORD = {"id": "chat-1", "lane": "chat", "trigger": "hung", "outcome": "cured", "downtime_s": 12.0}
+ANNOUNCED = {"text": "chat: The worker hung. No worker served for 12 s; 0 requests waited, none failed.", **RECORD}
+"""What Slack shows is the text."""
 
 
 @asynccontextmanager
@@ -44,7 +46,7 @@ async def test_the_command_gets_the_record_though_nobody_answers_at_the_webhook(
         bus.publish("state", {"lane": "chat", "state": "serving"})
         bus.publish("recycle", RECORD)
         await wait_until(lambda: kept.exists() and kept.read_text())
-    assert json.loads(kept.read_text()) == RECORD
+    assert json.loads(kept.read_text()) == ANNOUNCED
 
 
 async def test_a_webhook_that_never_answers_holds_up_neither_the_command_nor_later_records(tmp_path: Path) -> None:
@@ -66,6 +68,6 @@ async def test_a_webhook_that_never_answers_holds_up_neither_the_command_nor_lat
         async with announcing(webhook=f"http://127.0.0.1:{port}/", command=command) as bus:
             bus.publish("recycle", RECORD)
             await wait_until(lambda: kept.exists() and kept.read_text(), 5)
-            assert posted == [RECORD]
+            assert posted == [ANNOUNCED]
     finally:
         await runner.cleanup()

@@ -9,8 +9,8 @@ from supervisor.cli.options import ConfigOption
 from supervisor.cli.render.layout import Column, lay_out
 from supervisor.cli.target import require_config
 from supervisor.cli.terminal import say, warn, width
-from supervisor.cli.words import plural
 from supervisor.config import ConfigError, load, machine_warnings
+from supervisor.core.words import plural
 from supervisor.settings import LaneSettings
 
 COLUMNS = (Column("LANE", 100), Column("MODEL", 80), Column("WORKER", 90), Column("RECYCLES", 60), Column("NAMES", 50))

@@ -25,8 +25,8 @@ from supervisor.cli.options import ConfigOption
 from supervisor.cli.render.layout import hang, painted
 from supervisor.cli.target import find_config
 from supervisor.cli.terminal import out, print_json, say, width
-from supervisor.cli.words import plural
 from supervisor.config import Loaded
+from supervisor.core.words import plural
 
 SIGNS = {"good": "ok", "warn": "look", "bad": "bad"}
 INDENT = 6

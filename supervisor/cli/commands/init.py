@@ -16,7 +16,7 @@ from supervisor.cli.finding.plan import MOST_LANES, ideas
 from supervisor.cli.finding.servers import installed_servers, running_servers
 from supervisor.cli.finding.usable import usable
 from supervisor.cli.terminal import print_bytes, say, warn
-from supervisor.cli.words import plural
+from supervisor.core.words import plural
 
 FileOption = Annotated[
     Path,

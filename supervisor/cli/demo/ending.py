@@ -12,7 +12,7 @@ from supervisor.cli.demo.reader import Answer
 from supervisor.cli.render.layout import hang, painted
 from supervisor.cli.render.recycles import story
 from supervisor.cli.terminal import out, say, width
-from supervisor.cli.words import length, plural, rate, share
+from supervisor.core.words import length, plural, rate, share
 
 ENOUGH = 0.9
 """A new worker is as fast as the first one from this ratio on."""

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from supervisor.cli.demo.screen import Screen
-from supervisor.cli.words import rate, share
+from supervisor.core.words import rate, share
 
 BURST_IS_OVER_S = 6.0
 """No run for so long, and the canary is told of."""

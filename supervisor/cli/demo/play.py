@@ -18,7 +18,7 @@ from supervisor.cli.demo.stage import LANE, Stage, staged
 from supervisor.cli.exits import CommandError, Exit
 from supervisor.cli.failures import complain
 from supervisor.cli.terminal import say
-from supervisor.cli.words import rate
+from supervisor.core.words import rate
 from supervisor.errors import FreshlaneError
 
 FACTOR = 3.0

@@ -9,7 +9,8 @@ from supervisor.cli.demo.reader import Reader
 from supervisor.cli.demo.screen import labelled
 from supervisor.cli.render.lane_facts import state
 from supervisor.cli.render.layout import painted
-from supervisor.cli.words import rate, share, sparkline
+from supervisor.cli.words import sparkline
+from supervisor.core.words import rate, share
 
 SPARKS = 32
 SLOW = 0.75

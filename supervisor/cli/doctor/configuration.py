@@ -7,8 +7,8 @@ from pathlib import Path
 
 from supervisor.cli.doctor.finding import Finding, bad, doubtful, good
 from supervisor.cli.target import usual_places
-from supervisor.cli.words import plural
 from supervisor.config import ConfigError, Loaded, load, machine_warnings
+from supervisor.core.words import plural
 
 SUBJECT = "lanes.yaml"
 

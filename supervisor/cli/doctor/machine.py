@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import psutil
 
 from supervisor.cli.doctor.finding import Finding, doubtful, good
-from supervisor.cli.words import size
 from supervisor.config import lane_terms
+from supervisor.core.words import size
 from supervisor.settings import Settings
 from supervisor.shell.machine.host import Host
 

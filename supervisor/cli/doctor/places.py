@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from supervisor.cli.doctor.finding import Finding, bad, doubtful, good
-from supervisor.cli.words import size
+from supervisor.core.words import size
 from supervisor.settings import Settings
 
 SUBJECT = "state folder"

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from supervisor.cli.render.layout import Column, hang, lay_out, painted
-from supervisor.cli.words import NOTHING, clock, plural, rate
+from supervisor.cli.words import clock
+from supervisor.core.words import NOTHING, plural, rate
 
 SPAWNS = (
     Column("SPAWN", 90, "right"),

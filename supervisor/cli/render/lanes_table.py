@@ -18,7 +18,8 @@ from supervisor.cli.render.lane_facts import (
     why_and_next,
 )
 from supervisor.cli.render.layout import Column, hang, lay_out
-from supervisor.cli.words import NOTHING, ago, long_length, rate, share, size
+from supervisor.cli.words import ago
+from supervisor.core.words import NOTHING, long_length, rate, share, size
 
 COLUMNS = (
     Column("LANE", 100),

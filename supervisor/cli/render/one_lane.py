@@ -10,7 +10,8 @@ from rich.text import Text
 from supervisor.cli.render.baselines import fresh_in_words
 from supervisor.cli.render.lane_facts import STYLE_OF_VERDICT, Lane, measured_at, ratio_of, speed_of, state, status_of
 from supervisor.cli.render.layout import hang, painted
-from supervisor.cli.words import ago, long_length, many, moment, rate, share, size
+from supervisor.cli.words import ago, moment
+from supervisor.core.words import long_length, many, rate, share, size
 
 FIRST_TOTALS = ("requests", "generated_tokens", "recycles", "failed")
 

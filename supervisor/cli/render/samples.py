@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from supervisor.cli.render.layout import painted
-from supervisor.cli.words import length, rate
+from supervisor.core.words import length, rate
 
 
 def sample_in_words(sample: Mapping[str, Any]) -> Text:

@@ -13,7 +13,8 @@ from rich.text import Text
 from supervisor.cli.render.lanes_table import lanes_table
 from supervisor.cli.render.layout import painted
 from supervisor.cli.render.recycles import story
-from supervisor.cli.words import plural, sparkline
+from supervisor.cli.words import sparkline
+from supervisor.core.words import plural
 
 HISTORY_S = 24 * 3600.0
 SPARKS = 20

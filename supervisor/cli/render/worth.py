@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from supervisor.cli.words import length, long_length, plural
+from supervisor.core.words import length, long_length, plural
 
 LEAST_GAIN = 0.005
 
