@@ -71,6 +71,10 @@ _BASELINE = record(
     spawns=COUNT,
     runs=COUNT,
     quality=TEXT_OR_NULL,
+    prefill={
+        **record(tok_s=NUMBER_OR_NULL, by_prompt_tokens=BY_SIZE, spawns=COUNT, runs=COUNT, quality=TEXT_OR_NULL),
+        "description": "The same of reading: prompt tokens a second.",
+    },
 )
 _SAMPLE = record(
     ("prompt_tokens", "purpose"),
@@ -94,6 +98,19 @@ _VERDICT = record(
     interval=INTERVAL,
     confidence=NUMBER_OR_NULL,
     reason=TEXT,
+    prefill={
+        **nullable(
+            record(
+                ("status",),
+                status=words(Status),
+                ratio=NUMBER_OR_NULL,
+                interval=INTERVAL,
+                tok_s=NUMBER_OR_NULL,
+                reason=TEXT,
+            )
+        ),
+        "description": "How fast it reads prompts, judged apart; null while there is nothing to hold it against.",
+    },
 )
 _COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
 _TOTALS = record(

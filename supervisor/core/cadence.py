@@ -46,11 +46,13 @@ class Cadence:
         self._is_suspicious = False
         self._is_hurried = False
         self._wanted_size: int | None = None
+        self._wants_nonce = False
         self._turn = 0
         self._last_turn_of: dict[int, int] = {}
         self._read_s: dict[int, float] = {}
         self._prefill_tok_s: float | None = None
         self._refused: set[int] = set()
+        self._read_at_once: set[int] = set()
         self._last_end: float | None = None
         self._last_cost_s = 0.0
         self._last_void: Void | None = None
@@ -65,17 +67,23 @@ class Cadence:
         """While the judge has doubts, runs may come sooner and hold the gate sooner, and have the size in doubt."""
         self._is_suspicious = verdict.status is Status.SUSPECT
         self._is_hurried = verdict.wants_soon
-        self._wanted_size = verdict.wants_size
+        self._wanted_size, self._wants_nonce = verdict.wants_size, verdict.wants_nonce
 
     # ---- what next ----
 
     def plan(self, at: float) -> tuple[int, bool]:  # noqa: ARG002 - a timetable may ask for the time; this one counts
         """Prompt size of the next run, and whether it starts with a nonce."""
         wanted = self._wanted_size
-        if wanted is not None and (self._is_suspicious or self._may_take(wanted)):
-            return wanted, False
-        is_rare = self._turn % RARE_EVERY == 0
-        return self._size(), is_rare
+        if wanted is not None and (self._is_suspicious or self._wants_nonce or self._may_take(wanted)):
+            return wanted, self._wants_nonce
+        if self._turn % RARE_EVERY == 0:
+            return self._size_to_read(), True
+        return self._size(), False
+
+    def _size_to_read(self) -> int:
+        """The smallest that takes long enough to read for its rate to be told."""
+        sizes = sorted(self.terms.prompt_tokens)
+        return next((size for size in sizes if size not in self._read_at_once and self._may_take(size)), sizes[0])
 
     def _size(self) -> int:
         smallest, *larger = sorted(self.terms.prompt_tokens)
@@ -124,10 +132,17 @@ class Cadence:
         if sample.ttft_s is not None:
             self._read_s[sample.prompt_tokens] = sample.ttft_s
         self._prefill_tok_s = sample.prefill_tok_s or self._prefill_tok_s
+        self._learn_to_read(sample)
         if not is_burst:  # a burst is paid for out of its own budget, by the judge
             self._last_cost_s = sample.took_s
             self._last_turn_of[sample.prompt_tokens] = self._turn
             self._turn += 1
+
+    def _learn_to_read(self, sample: Sample) -> None:
+        if sample.prefill_tok_s is not None:
+            self._read_at_once.discard(sample.prompt_tokens)
+        elif sample.has_nonce and sample.is_clean:
+            self._read_at_once.add(sample.prompt_tokens)
 
     # ---- a lane that is never idle ----
 

@@ -33,6 +33,10 @@ class Judge(Protocol):
     def is_baseline_full(self) -> bool:
         """Whether enough fresh runs of enough spawns are in to trust a mild slowdown."""
 
+    @property
+    def is_reading_known(self) -> bool:
+        """The same of how fast a fresh worker reads prompts."""
+
     def observe(self, sample: Sample) -> Verdict:
         """Take one run in; a void one changes nothing."""
 

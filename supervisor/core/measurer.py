@@ -76,10 +76,12 @@ class Measurer:
         self._run_warming()
 
     def _run_warming(self) -> None:
-        # The first one's nonce shows how fast prompts are read: without that, how long a hang may last is a guess.
+        # A nonce shows how fast prompts are read. The first run must: without that, how long a hang may last is a
+        # guess. The others may, for a new worker has no client's prompts to lose.
         is_first = not self._has_warmed_up
+        has_nonce = is_first or not self.judge.is_reading_known
         size = min(self.rates, key=lambda each: len(self.rates[each]))
-        self._run(Purpose.VERIFY, size, has_warmup=is_first, has_nonce=is_first)
+        self._run(Purpose.VERIFY, size, has_warmup=is_first, has_nonce=has_nonce)
         self._has_warmed_up = True
 
     def warmed(self, sample: Sample) -> Finding:
@@ -168,7 +170,7 @@ class Measurer:
             size,
             idle_for_s=idle_for_s,
             has_warmup=purpose is not Purpose.BURST,
-            has_nonce=has_nonce and purpose is Purpose.ROUTINE,
+            has_nonce=has_nonce and purpose is not Purpose.ASKED,
         )
 
     def gate_emptied(self, at: float) -> None:

@@ -66,6 +66,8 @@ class Sample:
     prefill_tok_s: float | None = None
     """Only of a run with a nonce, and only where the time to first token was long enough to mean something."""
     is_warmup: bool = False
+    has_nonce: bool = False
+    """Whether no cache could have served its prompt."""
     worker_age_s: float = 0.0
     worker_requests: int = 0
     tokens_per_step: float | None = None
@@ -122,6 +124,10 @@ class Verdict:
     """The prompt size that the next runs should have, while one is in doubt; None: whichever's turn it is."""
     wants_soon: bool = False
     """Whether the next visit should come sooner than by the usual cadence."""
+    wants_nonce: bool = False
+    """Whether the next runs should tell how fast a prompt is read."""
+    prefill: Verdict | None = None
+    """Of reading prompts, in prompt tokens/s, judged apart; None while there is nothing to hold it against."""
 
 
 NO_VERDICT = Verdict(Status.UNKNOWN, "not measured yet")

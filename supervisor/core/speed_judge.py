@@ -41,10 +41,11 @@ def observations_a_year(canary: CanaryTerms) -> float:
 
 
 class SpeedJudge:
-    """See above. Implements ``judge.Judge``."""
+    """See above. ``is_filled``: whether a fresh worker is asked for the runs that its baseline lacks."""
 
-    def __init__(self, terms: LaneTerms, baseline: Baseline, noise: LaneNoise) -> None:
+    def __init__(self, terms: LaneTerms, baseline: Baseline, noise: LaneNoise, *, is_filled: bool = True) -> None:
         self.terms = terms
+        self._is_filled = is_filled
         self._baseline = baseline
         self.noise = noise
         self._budget = BurstBudget(terms.canary.burst_budget, terms.canary.every_s)
@@ -52,9 +53,9 @@ class SpeedJudge:
         self._begin_life()
 
     @classmethod
-    def new(cls, terms: LaneTerms) -> SpeedJudge:
+    def new(cls, terms: LaneTerms, *, is_filled: bool = True) -> SpeedJudge:
         """A judge that knows nothing yet."""
-        return cls(terms, Baseline(), LaneNoise())
+        return cls(terms, Baseline(), LaneNoise(), is_filled=is_filled)
 
     def _begin_life(self) -> None:
         self._detector = Detector(self.terms.canary.prompt_tokens, self.noise, self._budget)
@@ -162,7 +163,8 @@ class SpeedJudge:
                 observations_a_year(self.terms.canary),
                 may_be_mild=reference.is_trusted,
             )
-        self._fill(sample)
+        if self._is_filled:
+            self._fill(sample)
         return True
 
     @staticmethod

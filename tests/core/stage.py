@@ -14,9 +14,9 @@ from supervisor.core import commands as cmd
 from supervisor.core import events as ev
 from supervisor.core.cadence import Cadence
 from supervisor.core.lane import Lane
+from supervisor.core.lane_judge import LaneJudge
 from supervisor.core.record import RecycleRecord
 from supervisor.core.samples import Purpose, Sample, Void
-from supervisor.core.speed_judge import SpeedJudge
 from supervisor.core.states import GateMode, LaneState
 from supervisor.core.terms import LaneTerms, TimerName, Wish
 
@@ -48,7 +48,7 @@ class Stage:
     def __init__(self, terms: LaneTerms | None = None, world: World | None = None, wish: Wish = Wish.RUNNING) -> None:
         self.world = world or World()
         self.terms = terms or LaneTerms()
-        self.lane = Lane("stage", self.terms, SpeedJudge.new(self.terms), Cadence(self.terms.canary), wish)
+        self.lane = Lane("stage", self.terms, LaneJudge(self.terms), Cadence(self.terms.canary), wish)
         self.at = 0.0
         self.alive: set[int] = set()
         self.gate = GateMode.SHUT

@@ -201,3 +201,23 @@ async def test_a_spawn_that_came_up_slow_is_tried_again(tmp_path: Path) -> None:
         assert record["outcome"] == "cured"
         assert record["after"]["decode_tok_s"] == pytest.approx(FRESH, rel=0.2)
         await asyncio.wait_for(generation(daemon, 5), 30)
+
+
+async def test_a_worker_that_reads_slowly_and_writes_well_is_named_and_stays(tmp_path: Path) -> None:
+    control = tmp_path / "knobs.json"
+    async with running_daemon(
+        tmp_path / "daemon", config(worker=lane({"control": control, "prefill_tok_s": 900}))
+    ) as daemon:
+        await daemon.serving("worker")
+        set_knobs(control, prefill_tok_s=250)
+
+        async def is_named() -> dict[str, Any] | None:
+            verdict = (await daemon.lane("worker"))["verdict"]
+            return verdict if (verdict["prefill"] or {}).get("status") == "degraded" else None
+
+        verdict = dict(await wait_until(is_named, 90, f"slow reading to be named; see {daemon.log_path}"))
+        assert verdict["status"] == "healthy"
+        assert verdict["prefill"]["ratio"] == pytest.approx(250 / 900, rel=0.2)
+        assert "prefill is slow" in verdict["reason"]
+        assert (await daemon.lane("worker"))["baseline"]["prefill"]["runs"] >= 5
+        assert await daemon.recycles("worker") == []

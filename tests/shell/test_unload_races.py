@@ -14,7 +14,7 @@ from supervisor.core import commands as cmd
 from supervisor.core import events as ev
 from supervisor.core.cadence import Cadence
 from supervisor.core.lane import Lane
-from supervisor.core.speed_judge import SpeedJudge
+from supervisor.core.lane_judge import LaneJudge
 from supervisor.core.states import LaneState
 from supervisor.core.terms import LaneTerms, TimerName
 from supervisor.shell.front.gate import Gate
@@ -73,7 +73,7 @@ class Stage:
 
 
 def new_stage() -> Stage:
-    lane = Lane("worker", TERMS, SpeedJudge.new(TERMS), Cadence(TERMS.canary))
+    lane = Lane("worker", TERMS, LaneJudge(TERMS), Cadence(TERMS.canary))
     stage = Stage(lane, Gate(hold_timeout_s=3600.0))
     stage.gate.on_emptied = lambda generation: stage.queue.append(ev.GateEmptied(stage.at, generation))
     stage.gate.on_held = lambda: stage.queue.append(ev.RequestHeld(stage.at))

@@ -62,6 +62,7 @@ class CanaryDesk:
             generation=command.generation,
             prompt_tokens=command.prompt_tokens,
             purpose=command.purpose,
+            has_nonce=command.has_nonce,
             worker_age_s=worker_age_s,
             worker_requests=worker_requests,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 from supervisor.core.lane import Lane
@@ -73,4 +74,15 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "reason": verdict.reason,
         "decode_tok_s": verdict.decode_tok_s,
         "by_prompt_tokens": {str(size): rate for size, rate in verdict.by_prompt_tokens},
+        "prefill": _prefill(verdict.prefill) if verdict.prefill else None,
+    }
+
+
+def _prefill(reading: Verdict) -> dict[str, Any]:
+    return {
+        "status": reading.status.value,
+        "ratio": reading.ratio,
+        "interval": list(reading.interval) if reading.interval else None,
+        "tok_s": median(reading.samples) if reading.samples else None,
+        "reason": reading.reason,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
@@ -73,6 +73,8 @@ class TokenClock:
     """Proven by a run whose ``usage`` was seen. Without it a run cannot be cut short, for nobody could count it."""
     takes_extras: bool = True
     """False once it refused the fields that only some servers know."""
+    prompt_tokens: dict[int, int] = field(default_factory=dict)
+    """What the server counts in a prompt, by its length in characters: a run that is cut short is not told."""
     has_completions: bool = True
     """False once a chat server refused /v1/completions, where no template and no thinking comes between."""
 
@@ -318,9 +320,15 @@ class _Run:
             raise _VoidError(Void.UNMEASURABLE, "no usage, so chunks cannot be told in tokens")
         clock.tokens_per_chunk = tokens / self._stream.chunks
 
+    def _prompt_tokens(self) -> int | None:
+        told, known = count_of(self._stream.usage, "prompt_tokens"), self._clock.prompt_tokens
+        if told:
+            known[len(self._prompt)] = told
+        return told or known.get(len(self._prompt))
+
     def _result(self, tokens: int, ttft_s: float, *, has_nonce: bool) -> ProbeResult:
         stream = self._stream
-        prompt_tokens = count_of(stream.usage, "prompt_tokens")
+        prompt_tokens = self._prompt_tokens()
         result = ProbeResult(
             tokens=tokens,
             prompt_tokens=prompt_tokens,
