@@ -33,7 +33,7 @@ async def test_probe_waits_and_shows_the_rate(freshlane: Run, stand_in: StandIn)
 async def test_probe_without_lane_or_server_says_how_it_is_used(freshlane: Run) -> None:
     ended = await freshlane("probe")
     assert ended.code == 2
-    assert "freshlane probe --url URL --model M" in ended.err
+    assert "freshlane probe --url URL [--model M]" in ended.err
 
 
 async def test_each_wish_is_asked_by_its_own_name(freshlane: Run, stand_in: StandIn) -> None:

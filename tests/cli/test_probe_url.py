@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.conftest import FakeWorkerFactory
+from tests.cli.stand_in import StandIn
+from tests.conftest import FakeWorkerFactory, find_free_port
 
 
 async def test_any_server_is_measured_without_config_or_daemon(freshlane: Run, fake_worker: FakeWorkerFactory) -> None:
@@ -38,6 +39,45 @@ async def test_after_a_restart_it_tells_what_that_brought(
     assert told["ratio_interval"][0] > 2.5
     in_words = await freshlane("probe", "--url", slow.url, *asked)
     assert "% of the rate kept in" in in_words.out
+
+
+async def test_without_a_file_the_last_probe_of_that_server_is_remembered(
+    freshlane: Run, fake_worker: FakeWorkerFactory
+) -> None:
+    worker = await fake_worker(tok_s=400)
+    first = await freshlane("probe", "--url", worker.url)
+    assert first.code == 0, first.err
+    assert "restart the server, run this again" in first.out
+    again = await freshlane("probe", "--url", f"{worker.url}/v1")
+    assert "% of the rate last (" in again.out, again.out
+    told = json.loads((await freshlane("probe", "--url", worker.url, "--json")).out)
+    assert told["ratio"] == pytest.approx(1, rel=0.1)
+    assert "before" not in told["before"]
+
+
+async def test_a_server_that_was_restarted_since_is_told_so(freshlane: Run, fake_worker: FakeWorkerFactory) -> None:
+    port = find_free_port()
+    slow = await fake_worker(tok_s=250, port=port)
+    assert (await freshlane("probe", "--url", slow.url)).code == 0
+    await slow.end()
+    fresh = await fake_worker(tok_s=750, port=port)
+    ended = await freshlane("probe", "--url", fresh.url)
+    assert "% of the rate before its restart (" in ended.out, ended.out + ended.err
+
+
+async def test_a_server_of_several_models_is_asked_for_by_name(freshlane: Run, stand_in: StandIn) -> None:
+    stand_in.answers["/v1/models"] = 200, {"data": [{"id": "small"}, {"id": "large"}]}
+    ended = await freshlane("probe", "--url", stand_in.url)
+    assert (ended.code, ended.err) == (
+        2,
+        f"which model of {stand_in.url}? It has small, large; name one with --model\n",
+    )
+
+
+async def test_the_address_of_the_daemon_is_not_taken_for_a_server(freshlane: Run, stand_in: StandIn) -> None:
+    ended = await freshlane("probe", url=stand_in.url)
+    assert ended.code == 2
+    assert ended.err.startswith("probe what?")
 
 
 async def test_a_server_that_gives_no_rate_is_said_why(freshlane: Run, fake_worker: FakeWorkerFactory) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from supervisor.shell.machine import ports
 from supervisor.shell.probing.probe import ProbeResult, TokenClock, run_canary
 
 TIMEOUT_S = 30.0
+LISTED_WITHIN_S = 10.0
 VOIDS_ALLOWED = 3
 """So many runs without a rate, and the server is given up."""
 
@@ -43,6 +45,7 @@ async def measure_url(
         kind, results = await _measure(session, base, model, runs, prompt_tokens)
     clean = [result for result in results if result.void is None]
     rates = [result.decode_tok_s for result in clean if result.decode_tok_s is not None]
+    up_s = await asyncio.to_thread(uptime_s, base)
     return {
         "url": base,
         "model": model,
@@ -53,10 +56,33 @@ async def measure_url(
         "interval": list(median_interval(rates)) if rates else None,
         "samples": rates,
         "ttft_s": median(result.ttft_s or 0.0 for result in clean) if clean else None,
-        "uptime_s": await asyncio.to_thread(uptime_s, base),
+        "uptime_s": up_s,
         "voids": dict(Counter(str(result.void) for result in results if result.void)),
         "detail": next((result.detail for result in reversed(results) if result.void), ""),
     }
+
+
+async def models_at(url: str, *, key: str = "") -> list[str]:
+    """The names of the models that the server lists at /v1/models.
+
+    Raises:
+        OSError, TimeoutError: no answer, or not in time.
+        ValueError: the answer is not a list of models.
+    """
+    base = url.rstrip("/").removesuffix("/v1")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    timeout = aiohttp.ClientTimeout(total=LISTED_WITHIN_S)
+    try:
+        async with (
+            aiohttp.ClientSession(headers=headers, timeout=timeout) as session,
+            session.get(f"{base}/v1/models") as answer,
+        ):
+            listed = json.loads(await answer.read())["data"]
+        return [str(model["id"]) for model in listed]
+    except aiohttp.ClientError as error:
+        raise OSError(str(error)) from error
+    except (KeyError, TypeError) as error:
+        raise ValueError("/v1/models is not a list of models") from error
 
 
 def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
