@@ -19,6 +19,7 @@ from supervisor.cli.app import app
 from supervisor.config.reference import config_reference
 from supervisor.core.lane import TABLE
 from supervisor.core.states import GATE_BY_STATE, SUCCESSORS, LaneState
+from supervisor.presets.pages import preset_sections, preset_table
 
 DOCS = Path(__file__).parent
 PART = re.compile(r"(?P<head><!-- generated: (?P<name>\w+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
@@ -86,6 +87,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "events": event_table,
     "commands": command_table,
     "paths": path_table,
+    "preset_table": preset_table,
+    "preset_sections": preset_sections,
 }
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from supervisor.config.load import load_content
-from supervisor.presets import PRESETS, fill_in
+from supervisor.presets import PRESETS
+from supervisor.presets.filling import fill_in
 from supervisor.settings import LaneSettings
 from tests.config.loading import FOLDER
 

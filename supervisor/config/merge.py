@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from supervisor import presets
 from supervisor.config.checks import has
 from supervisor.config.problems import KeyPath
+from supervisor.presets.filling import fill_in
 
 NOT_FOR_ATTACHED = (
     "command",
@@ -50,7 +50,7 @@ def raw_lane(name: str, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
         # What `defaults` say of processes is not meant for one that someone else runs.
         defaults = {key: value for key, value in defaults.items() if key not in NOT_FOR_ATTACHED}
     merged = _over(defaults, own)
-    filled = presets.fill_in(name, merged)
+    filled = fill_in(name, merged)
     return RawLane(name, dict(own), dict(defaults), merged, filled)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from supervisor.presets import PRESETS
 
-USUAL_PORTS = (8000, 8080, 8081, 8001, 1234, 11434, 10240)
-"""Of vLLM and omlx, llama-server and mlx_lm.server, their second ones, LM Studio, Ollama, mlx-omni-server."""
+OTHER_PORTS = (8080, 8081, 8001, 1234, 11434, 10240)
+"""Of older llama-servers, second ones, LM Studio, Ollama, mlx-omni-server."""
+USUAL_PORTS = tuple(dict.fromkeys([*(preset.usual_port for preset in PRESETS.values()), *OTHER_PORTS]))
 ASK_TIMEOUT_S = 2.0
 LONGEST_ANSWER_BYTES = 1_000_000
 MOST_MODELS = 20
