@@ -30,6 +30,12 @@ _CORS_HEADERS = "Authorization, Content-Type, X-Api-Key, X-Request-Id"
 _CORS_MAX_AGE_S = "600"
 _ALLOWED_ORIGIN = web.RequestKey("allowed_origin", str)
 
+PROBES = frozenset({"/healthz", "/readyz"})
+"""A load balancer asks these under any name; they say nothing but yes or no to one that is not known."""
+
+UNKNOWN_HOST = web.RequestKey("unknown_host", bool)
+"""Set on a probe that was asked for under a name that is not ours."""
+
 
 class AccessSettings(Protocol):
     """The settings that decide who may do what."""
@@ -97,7 +103,9 @@ class Access:
         settings = self._settings()
         door = door_of(request)
         if not self._is_known_host(request.headers.getall("Host", []), settings.allowed_hosts):
-            raise RefusedError(403, "host_not_allowed", "This Host is not served here; add it to allowed_hosts.")
+            if request.path not in PROBES:
+                raise RefusedError(403, "host_not_allowed", "This Host is not served here; add it to allowed_hosts.")
+            request[UNKNOWN_HOST] = True
         origin = request.headers.get("Origin")
         if origin is not None and not _is_same(origin, request.headers.get("Host", "")):
             if door is not Door.CLIENT or not {origin, ANY_ORIGIN}.intersection(settings.allowed_origins):

@@ -6,6 +6,7 @@ import platform
 
 from aiohttp import web
 
+from supervisor.api.access import UNKNOWN_HOST
 from supervisor.api.answers import json_answer
 from supervisor.api.fleet_view import FleetView
 from supervisor.api.openapi import openapi_document
@@ -36,9 +37,12 @@ class _OpsRoutes:
     async def healthz(self, _request: web.Request) -> web.StreamResponse:
         return json_answer({"status": "ok"})
 
-    async def readyz(self, _request: web.Request) -> web.StreamResponse:
+    async def readyz(self, request: web.Request) -> web.StreamResponse:
+        """A stranger is not told the lanes' names."""
         is_ready, reason = self._fleet.is_ready()
-        return json_answer({"status": "ready" if is_ready else "not_ready", "reason": reason}, 200 if is_ready else 503)
+        status = "ready" if is_ready else "not_ready"
+        said = status if request.get(UNKNOWN_HOST) else reason
+        return json_answer({"status": status, "reason": said}, 200 if is_ready else 503)
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
         page, content_type = self._metrics.page(request.headers.get("Accept", ""))

@@ -94,7 +94,14 @@ async def test_where_no_key_is_set_none_is_needed_and_admin_keys_default_to_the_
 async def test_only_known_hosts_are_served(host: str, status: int) -> None:
     async with front(settings=PlainSettings(allowed_hosts=("Models.example.org",)), more=MORE) as stage:
         assert await status_of(stage, MODELS, Host=host) == status
-        assert await status_of(stage, "/healthz", Host=host) == status
+        assert await status_of(stage, LANES, Host=host) == status
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_a_load_balancer_may_ask_under_any_name_whether_the_daemon_is_well(path: str) -> None:
+    async with front(more=MORE) as stage:
+        assert await status_of(stage, path, Host="pool-7.balancer.example") == 200
+        assert await status_of(stage, path, Origin="https://evil.example") == 403
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1"])

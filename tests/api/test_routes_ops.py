@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import aiohttp
 
+from supervisor.api.routes_ops import ops_routes
 from supervisor.config.problems import ConfigError, Problem
 from tests.api.small_fleet import SmallFleet
+from tests.front import front
 
 
 async def test_a_daemon_that_answers_is_healthy(small_client: aiohttp.ClientSession) -> None:
@@ -22,6 +24,14 @@ async def test_readiness_is_the_fleets_word_with_its_reason(
     async with small_client.get("/readyz") as answer:
         assert answer.status == 503
         assert await answer.json() == {"status": "not_ready", "reason": "qwen has not served yet"}
+
+
+async def test_a_stranger_is_told_no_lane_by_readiness(small_fleet: SmallFleet) -> None:
+    small_fleet.readiness = (False, "qwen has not served yet")
+    async with front(more=ops_routes(small_fleet)) as stage:
+        for host, reason in (("localhost", "qwen has not served yet"), ("pool-7.balancer.example", "not_ready")):
+            async with stage.client.get(stage.url + "/readyz", headers={"Host": host}) as answer:
+                assert (answer.status, (await answer.json())["reason"]) == (503, reason)
 
 
 async def test_metrics_are_what_the_snapshot_says_now(

@@ -127,7 +127,7 @@ async def test_all_that_is_kept_is_for_its_owner_alone(tmp_path: Path) -> None:
         os.umask(0o022)
 
 
-@pytest.mark.parametrize("path", ["/api/lanes", "/v1/models", "/healthz", "/", "/metrics"])
+@pytest.mark.parametrize("path", ["/api/lanes", "/v1/models", "/", "/metrics"])
 async def test_a_web_page_cannot_drive_the_daemon_by_a_rebound_name_or_from_its_own_origin(
     tmp_path: Path, path: str
 ) -> None:
