@@ -157,6 +157,11 @@ class LaneBody:
         return self.workers.active is not None and self.workers.active.spawned_at is not None
 
     @property
+    def is_blocked_on_owner(self) -> bool:
+        """Whether it looks for the answer of a server that only its owner can restart."""
+        return self.state is LaneState.BLOCKED and self.workers.active is not None and self.workers.active.is_awaited
+
+    @property
     def room_bytes(self) -> int:
         """Memory that must be available before a worker is spawned: the lane's measured peak and a tenth."""
         return int(self.workers.peak_memory_bytes * RESPAWN_HEADROOM)
@@ -181,6 +186,15 @@ class LaneBody:
         self.enter(LaneState.STARTING, at, reason)
         self.say(HoldGate(reason), AwaitRoom(worker.generation, self.room_bytes))
         self.arm(TimerName.ROOM, self.terms.memory_timeout_s)
+
+    def wait_for_owner(self, at: float, reason: str) -> None:
+        """Only whoever runs the server can help it: look until it answers again, however long that takes."""
+        self.begin_start(at, reason)
+        self.block_on_owner(at, reason)
+
+    def block_on_owner(self, at: float, reason: str) -> None:
+        """The same, of a server that is looked at already."""
+        self.enter(LaneState.BLOCKED, at, f"{reason}; someone else runs the server, and there is no restart_command")
 
     def begin_candidate(self, at: float) -> None:
         """Start a worker beside the active one."""

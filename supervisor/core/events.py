@@ -145,8 +145,11 @@ class WorkerReady(WorkerEvent):
 
 @dataclass(frozen=True, slots=True)
 class WorkerExited(WorkerEvent):
+    """``trouble``: of a server that someone else runs, why it was not restarted, in words."""
+
     code: int | None = None
     signal: str | None = None
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)

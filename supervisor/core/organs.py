@@ -129,7 +129,7 @@ class Organs:
         """The worker gets nowhere: what it has is cut, and it is replaced, or ended if that was wanted anyway."""
         body = self.body
         self.measurer.stand_down()
-        if body.state in (LaneState.STARTING, LaneState.WARMING):
+        if body.state in (LaneState.STARTING, LaneState.WARMING, LaneState.BLOCKED):
             body.stop_active(at, Goal.RETRY, evidence)
         elif body.goal in (Goal.STOP, Goal.UNLOAD):
             body.say(CutRequests(body.active.generation, evidence))
@@ -157,9 +157,9 @@ class Organs:
             self.warm(at)
 
     def try_again(self, at: float, reason: str) -> None:
-        """Start anew after a pause, unless that has turned into a loop."""
+        """Start anew after a pause, unless that has become a loop; a server of somebody else is looked for again."""
         body = self.body
-        if body.crashes.is_loop(at):
+        if body.crashes.is_loop(at) and body.terms.can_restart:
             self.recycler.give_up(at, Outcome.FAILED, "a person has to look at it")
             body.rest(LaneState.FAILED, at, f"{reason}; {body.crashes.recent(at)} times within ten minutes")
         else:

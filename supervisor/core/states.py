@@ -62,7 +62,7 @@ SUCCESSORS: dict[LaneState, dict[LaneState, str]] = {
         _S.WARMING: "ready",
         _S.STOPPING: "start deadline, or a person stops it",
         _S.BACKING_OFF: "exit",
-        _S.BLOCKED: "no memory, or a stranger has the port",
+        _S.BLOCKED: "no memory, a stranger has the port, or its owner must start it",
         _S.FAILED: "crash loop",
     },
     _S.WARMING: {
@@ -117,7 +117,7 @@ SUCCESSORS: dict[LaneState, dict[LaneState, str]] = {
     _S.BLOCKED: {
         _S.STARTING: "its condition is gone",
         _S.STOPPED: "a person stops it",
-        _S.STOPPING: "a person stops it while a worker is still there",
+        _S.STOPPING: "a person stops it, or its settings change, while a worker is still there",
         _S.BACKING_OFF: "the worker that would not go is gone",
         _S.UNLOADED: "the worker that would not go is gone, and the lane is on demand",
     },

@@ -42,6 +42,11 @@ class Worker:
         """Seconds since its process began; 0 before."""
         return 0.0 if self.spawned_at is None else at - self.spawned_at
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it was started, or found, and is neither ready nor told to stop."""
+        return self.spawned_at is not None and self.ready_at is None and self.stop_sent_at is None
+
     def stop_patience_s(self, configured_s: float | None) -> float:
         """How long to wait after the stop signal."""
         return stop_patience_s(configured_s, self.memory_bytes)

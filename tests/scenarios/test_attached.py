@@ -8,10 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import RunningWorker, find_free_port, start_worker
-from tests.fakes import fake_command
+from tests.fakes import fake_command, set_knobs
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
-from tests.scenarios.quick_lanes import RESTING_CANARY, ask, chat, config, record
+from tests.scenarios.quick_lanes import HANG, RESTING_CANARY, ask, begin, chat, config, record
 from tests.waiting import wait_until
 
 
@@ -21,9 +23,11 @@ def attached_lane(worker: RunningWorker, **keys: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def attached(folder: Path, **keys: Any) -> AsyncIterator[tuple[RunningDaemon, RunningWorker]]:
+async def attached(
+    folder: Path, *, knobs: dict[str, Any] | None = None, **keys: Any
+) -> AsyncIterator[tuple[RunningDaemon, RunningWorker]]:
     """A daemon with one lane on a server of ours, which serves; the server outlives the daemon."""
-    worker = await start_worker(fake_command(), find_free_port())
+    worker = await start_worker(fake_command(**(knobs or {})), find_free_port())
     try:
         async with running_daemon(folder, config(worker=attached_lane(worker, **keys))) as daemon:
             await daemon.serving("worker")
@@ -65,12 +69,59 @@ async def test_without_a_restart_command_nobody_can_ask_for_a_recycle(tmp_path: 
         assert "restart_command" in answer["error"]["message"]
 
 
-async def test_a_restart_command_that_cannot_run_leaves_the_lane_serving_on_the_old_server(tmp_path: Path) -> None:
-    async with attached(tmp_path, restart_command=["/does/not/exist"]) as (daemon, _):
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["/does/not/exist"], "/does/not/exist"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], "restart_command failed with exit code 3"),
+    ],
+    ids=["cannot run", "fails"],
+)
+async def test_a_failing_restart_command_is_a_failed_recycle_and_the_old_server_serves_on(
+    tmp_path: Path, command: list[str], words: str
+) -> None:
+    async with attached(tmp_path, restart_command=command) as (daemon, _):
         await daemon.post("/api/lanes/worker/recycle")
-        await record(daemon, "operator")
+        failed = await record(daemon, "operator")
+        assert failed["outcome"] == "failed"
+        assert words in failed["next"]
         await daemon.serving("worker")
-        assert "/does/not/exist" in daemon.log()
+        assert (await ask(daemon, chat()))[0] == 200
+
+
+async def test_a_hang_that_only_its_owner_can_mend_blocks_the_lane_until_the_server_is_well(tmp_path: Path) -> None:
+    control = tmp_path / "knobs"
+    async with attached(tmp_path / "daemon", knobs={"control": control}, hang=HANG) as (daemon, _):
+        set_knobs(control, mode="hang", health="hang")
+        blocked = await daemon.lane_is("worker", "blocked", 20.0)
+        assert "no restart_command" in blocked["reason"]
+        assert (await record(daemon, "hung"))["outcome"] == "failed"
+        waiting = begin(daemon, chat())
+        set_knobs(control)
+        await daemon.serving("worker", 20.0)
+        assert (await waiting)[0] == 200
+
+
+async def test_a_server_that_is_not_there_is_waited_for_and_taken_up_when_it_comes(tmp_path: Path) -> None:
+    port = find_free_port()
+    lane = {"attach": f"http://127.0.0.1:{port}", "canary": RESTING_CANARY, "start_timeout": "1s"}
+    async with running_daemon(tmp_path / "daemon", config(worker=lane)) as daemon:
+        await daemon.lane_is("worker", "blocked", 10.0)
+        await wait_until(lambda: reason_has(daemon, "it does not listen yet"), 10.0)
+        worker = await start_worker(fake_command(), port)
+        try:
+            await daemon.serving("worker", 10.0)
+            assert (await ask(daemon, chat()))[0] == 200
+            assert await daemon.end(10.0) == 0
+        finally:
+            await worker.end()
+
+
+async def test_the_end_of_the_daemon_waits_for_no_server_that_is_not_there(tmp_path: Path) -> None:
+    lane = {"attach": f"http://127.0.0.1:{find_free_port()}", "start_timeout": "1s"}
+    async with running_daemon(tmp_path / "daemon", config(worker=lane)) as daemon:
+        await daemon.lane_is("worker", "blocked", 10.0)
+        assert await daemon.end(5.0) == 0
 
 
 async def test_its_output_is_not_ours_to_show(tmp_path: Path) -> None:
@@ -78,6 +129,10 @@ async def test_its_output_is_not_ours_to_show(tmp_path: Path) -> None:
         for path in ("logs", "logs?follow=true"):
             status = await wait_until(lambda path=path: _status(daemon, f"/api/lanes/worker/{path}"), 10)
             assert status == 409
+
+
+async def reason_has(daemon: RunningDaemon, words: str) -> bool:
+    return words in (await daemon.lane("worker"))["reason"]
 
 
 async def _status(daemon: RunningDaemon, path: str) -> int:

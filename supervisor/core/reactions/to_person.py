@@ -73,7 +73,7 @@ def stop(lane: Organs, event: StopAsked) -> None:
             body.close_gate(why)
             if event.is_now:
                 body.hurry()
-        case _S.BLOCKED if body.has_process and is_persons:
+        case _S.BLOCKED if body.is_blocked_on_owner or (body.has_process and is_persons):
             body.stop_active(event.at, Goal.STOP, why)
         case _S.BLOCKED if body.has_process:
             body.rest(_S.STOPPED, event.at, f"{why}; {body.reason}")
@@ -137,6 +137,8 @@ def change_terms(lane: Organs, event: TermsChanged) -> None:
         case _S.STARTING | _S.WARMING:
             lane.measurer.stand_down()
             body.stop_active(event.at, Goal.RESTART, why, hands_over=True)
+        case _S.BLOCKED if body.is_blocked_on_owner:
+            body.stop_active(event.at, Goal.RESTART, why)
         case _S.BACKING_OFF | _S.FAILED:
             body.crashes.clear()
             body.disarm(TimerName.BACK_OFF)

@@ -41,6 +41,8 @@ def _start_late(lane: Organs, at: float) -> None:
     body = lane.body
     if body.workers.candidate:
         _candidate_late(lane, at)
+    elif body.state is _S.STARTING and not body.terms.can_restart:
+        body.block_on_owner(at, f"the server has not answered for {body.terms.start_timeout_s:.0f} s")
     elif body.state is _S.STARTING:
         body.stop_active(at, Goal.RETRY, f"not ready within start_timeout ({body.terms.start_timeout_s:.0f} s)")
 

@@ -27,11 +27,13 @@ _S = LaneState
 
 
 def room_found(lane: Organs, event: RoomFound) -> None:
-    """It fits: spawn it."""
+    """It fits: spawn it. A server that only its owner can start is not waited for, but looked at."""
     body = lane.body
     body.disarm(TimerName.ROOM)
-    body.enter(_S.STARTING, event.at, "the worker loads")
     body.say(SpawnWorker(event.generation))
+    if body.state is _S.BLOCKED and not body.terms.can_restart:
+        return
+    body.enter(_S.STARTING, event.at, "the worker loads")
     body.arm(TimerName.START, body.terms.start_timeout_s)
 
 
@@ -60,6 +62,10 @@ def spawn_failed(lane: Organs, event: SpawnFailed) -> None:
 
 def ready(lane: Organs, event: WorkerReady) -> None:
     """It answers."""
+    if lane.body.state is _S.BLOCKED:
+        if not lane.body.is_blocked_on_owner:
+            return  # it was told to stop meanwhile
+        lane.body.enter(_S.STARTING, event.at, "the server answers again")
     lane.body.disarm(TimerName.START)
     lane.warm(event.at)
 
@@ -76,7 +82,7 @@ def exited(lane: Organs, event: WorkerExited) -> None:
     """Its process ended: as wanted, or by itself."""
     body = lane.body
     if body.state in (_S.STOPPING, _S.BLOCKED):
-        _gone(lane, event.at)
+        _gone(lane, event.at, event.trouble)
     elif body.state is _S.DRAINING and body.goal in (Goal.STOP, Goal.UNLOAD):
         body.stop_active(event.at, body.goal, body.reason)
         _gone(lane, event.at)
@@ -85,11 +91,14 @@ def exited(lane: Organs, event: WorkerExited) -> None:
         lane.crash(event.at, f"the worker died by itself ({how})")
 
 
-def _gone(lane: Organs, at: float) -> None:
+def _gone(lane: Organs, at: float, trouble: str = "") -> None:
     """A worker that was told to stop is gone: on to what it was stopped for."""
     body = lane.body
     body.disarm(TimerName.STOP, TimerName.KILL)
     lane.recycler.old_gone(at)
+    is_hung = lane.recycler.is_about(Trigger.HUNG)
+    if trouble and body.goal is Goal.RECYCLE:
+        lane.recycler.give_up(at, Outcome.FAILED, trouble)
     match body.goal:
         case Goal.STOP:
             body.rest(_S.STOPPED, at, body.reason)
@@ -98,14 +107,21 @@ def _gone(lane: Organs, at: float) -> None:
         case Goal.RETRY:
             body.crashes.add(at, body.active.generation)
             lane.try_again(at, body.reason)
-        case Goal.RECYCLE if lane.recycler.is_about(Trigger.HUNG) and body.crashes.recent(at) > 1:
+        case Goal.RECYCLE if is_hung and not body.terms.can_restart:
+            lane.recycler.give_up(at, Outcome.FAILED, "someone else runs the server, and there is no restart_command")
+            body.wait_for_owner(at, body.reason)
+        case None if not body.terms.can_restart:
+            body.wait_for_owner(at, "the server is gone")
+        case Goal.RECYCLE if is_hung and body.crashes.recent(at) > 1:
             lane.try_again(at, body.reason)  # one hang is an accident, the next one may be a loop
         case _:
             body.begin_start(at, body.reason)
 
 
 def hung(lane: Organs, event: WorkerHung) -> None:
-    """It is alive and gets nowhere."""
+    """It is alive and gets nowhere; one that was told to stop need not."""
+    if lane.body.state is _S.BLOCKED and not lane.body.is_blocked_on_owner:
+        return
     lane.replace_hung(event.at, event.evidence)
 
 

@@ -163,7 +163,7 @@ class Attendant:
         said = None
         async for _ in every(ROOM_LOOK_S):
             lacking = await self._lacking(need_bytes)
-            if lacking is None and self._place.take():
+            if lacking is None and (self.lane.is_attached or self._place.take()):
                 self._say(ev.RoomFound(self._now(), self.generation))
                 return
             reason = lacking or f"waits until {self._place.others} has started (fleet.max_starting)"
@@ -177,7 +177,7 @@ class Attendant:
             pids = " ".join(map(str, left))
             return f"what an earlier worker left still lives (pid {pids}); `kill -9 {pids}` frees the lane"
         available = self._around.host.memory_available_bytes()
-        if need_bytes > available:
+        if need_bytes > available and not self.lane.is_attached:
             self._around.neighbours.ask_for_room(self.lane.name)
             return f"needs {need_bytes / 1e9:.1f} GB of memory and {available / 1e9:.1f} GB are available"
         port = None if self.lane.is_attached else self.lane.port
@@ -212,7 +212,7 @@ class Attendant:
         await self._around.ledger.worker_gone(self.lane.name, self.generation, left)
         if not self._is_stopping:
             self._tell_last_words(process, status)
-        self._say(ev.WorkerExited(self._now(), self.generation, status.code, status.signal))
+        self._say(ev.WorkerExited(self._now(), self.generation, status.code, status.signal, status.trouble))
 
     def _tell_last_words(self, process: Process, status: ExitStatus) -> None:
         """Why a worker died by itself is mostly in what it printed last."""
@@ -252,7 +252,7 @@ class Attendant:
         signs = self._signs = VitalSigns(self.lane, process, self.upstream, launch.port, self._gate, self._canaries)
         async for _ in every(READY_LOOK_S):
             self._trouble = await signs.what_is_missing(self.lane.start_timeout)
-            if signs.is_hopeless:
+            if signs.is_hopeless and (self.lane.restart_command or not self.lane.is_attached):
                 self._say(ev.WorkerHung(self._now(), self.generation, f"it will never serve: {self._trouble}"))
                 return
             if not self._trouble:

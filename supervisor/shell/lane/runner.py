@@ -256,8 +256,9 @@ class Runner:
             "canaries": dict(self._chronicle.samples),
         }
         body = self.lane.body
-        starting = body.workers.active and self._performer.attendants.get(body.workers.active.generation)
-        trouble = starting.trouble if starting and body.state is LaneState.STARTING else ""
+        active = body.workers.active
+        starting = self._performer.attendants.get(active.generation) if active and active.is_awaited else None
+        trouble = starting.trouble if starting else ""
         return lane_snapshot(self.settings, self.lane, self.gate, self._around.clock, totals=totals, trouble=trouble)
 
     async def ask(self, what: What, reason: str = "", *, now: bool = False, wait: bool = False) -> dict[str, Any]:

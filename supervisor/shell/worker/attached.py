@@ -114,34 +114,34 @@ class AttachedServer:
 
     async def _restart(self) -> None:
         command = self._lane.restart_command
-        code = await self._run(command) if command else None
-        if code:
-            log.error("restart_command_failed", lane=self._lane.name, command=command, exit_code=code)
-        self._end(ExitStatus(code, None))
+        trouble = await self._run(command) if command else ""
+        if trouble:
+            log.error("restart_command_failed", lane=self._lane.name, command=command, error=trouble)
+        self._end(ExitStatus(None, None, trouble))
 
-    async def _run(self, command: tuple[str, ...]) -> int | None:
-        """Its exit code; None if it could not be run, or hung."""
+    async def _run(self, command: tuple[str, ...]) -> str:
+        """What went wrong with it, in words; empty if nothing did."""
         try:
             process = await asyncio.create_subprocess_exec(*command)
         except OSError as error:
-            log.error("restart_command_failed", lane=self._lane.name, command=command, error=str(error))
-            return None
+            return f"restart_command cannot be run: {command[0]}: {error}"
         try:
-            return await asyncio.wait_for(process.wait(), RESTART_TIMEOUT_S)
+            code = await asyncio.wait_for(process.wait(), RESTART_TIMEOUT_S)
         except TimeoutError:
-            log.error("restart_command_hangs", lane=self._lane.name, command=command)
-            return None
+            return f"restart_command was not done within {RESTART_TIMEOUT_S:.0f} s"
         finally:
             if process.returncode is None:
                 process.kill()
+        return f"restart_command failed with exit code {code}" if code else ""
 
     async def _watch(self) -> None:
-        """Gone: for several looks nobody listens, or another process does."""
-        missed = 0
+        """Gone: it was there, and for several looks nobody listens."""
+        was_there, missed = self.pid != 0, 0
         async for _ in every(LOOK_S):
             is_there = await asyncio.to_thread(ports.is_taken, self._port)
+            was_there = was_there or is_there
             missed = 0 if is_there else missed + 1
-            if missed >= LOOKS_THAT_MEAN_GONE:
+            if was_there and missed >= LOOKS_THAT_MEAN_GONE:
                 self._end(ExitStatus(None, None))
                 return
 

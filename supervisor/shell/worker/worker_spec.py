@@ -30,10 +30,14 @@ class WorkerSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """How a worker ended: by itself with a code, or by a signal. Neither: its tether was killed, so nobody saw."""
+    """How a worker ended: by itself with a code, or by a signal. Neither: its tether was killed, so nobody saw.
+
+    ``trouble``: of a server that someone else runs, why it was not restarted.
+    """
 
     code: int | None
     signal: str | None
+    trouble: str = ""
 
     def __str__(self) -> str:
         if self.signal is not None:
