@@ -143,6 +143,14 @@ _LANE = record(
     degraded=record(below=NUMBER, severe=NUMBER),
     last_probe=nullable(ref("Sample")),
     verdict=ref("Verdict"),
+    clients=record(
+        streams=COUNT,
+        ratio={**NUMBER_OR_NULL, "description": "Clients' last streams over the worker's first, kind by kind."},
+        estimated={"type": "boolean", "description": "Tokens were not told, and were counted by chunks."},
+        suspicion=TEXT_OR_NULL,
+        by_context_tokens=BY_SIZE,
+        context=TEXT_OR_NULL,
+    ),
     totals=ref("Totals"),
 )
 _FLEET = record(

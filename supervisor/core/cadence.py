@@ -26,12 +26,11 @@ DISTURBED_THAT_HOLD = 3
 """So many runs in a row lost to clients, and a suspicion may hold the gate."""
 
 FAILED_HOLDS_THAT_LENGTHEN = 3
-LONG_HOLD = 8
-"""After that many holds in vain one hold, under suspicion, may be this much longer."""
+"""After that many holds in vain one hold, under suspicion, may be as long as one for a recycle."""
 
 SHORTEST_PAUSE_S = 0.5
 
-_DISTURBED = frozenset({Void.CLIENT_ARRIVED, Void.LANE_BUSY})
+_DISTURBED = frozenset({Void.CLIENT_ARRIVED, Void.LANE_BUSY, Void.DEVICE_BUSY})
 _FAILURES = frozenset({Void.FAILED, Void.TIMED_OUT})
 _POINTLESS = frozenset({Void.UNMEASURABLE, Void.TOO_FEW_TOKENS, Void.NO_TOKENS})
 """Nothing disturbed the run, so the next one would bring no more: it waits its time, and this one has had its turn."""
@@ -43,6 +42,8 @@ class Cadence:
     def __init__(self, terms: CanaryTerms) -> None:
         self.terms = terms
         """May be set anew at any time."""
+        self.is_doubted_by_clients = False
+        """Clients' streams have slowed down: a canary is to look soon."""
         self._is_suspicious = False
         self._is_hurried = False
         self._wanted_size: int | None = None
@@ -105,7 +106,8 @@ class Cadence:
         every, soonest = self.terms.every_s, self.terms.idle_for_s
         if self._last_end is None:
             return max(FIRST_AFTER * every, min(soonest, every))
-        interval = max(HURRY * every if self._is_hurried else every, self._last_cost_s / self._share)
+        is_hurried = self._is_hurried or self.is_doubted_by_clients
+        interval = max(HURRY * every if is_hurried else every, self._last_cost_s / self._share)
         return max(self._last_end + interval - at, min(soonest, every))
 
     def retry_in(self, at: float) -> float:
@@ -146,24 +148,24 @@ class Cadence:
 
     # ---- a lane that is never idle ----
 
-    def wants_hold(self, at: float) -> float | None:
+    def wants_hold(self, at: float, longest_s: float) -> float | None:
         """For how long the gate may be held for the run that is due now; None: not at all.
 
         A lane that has not been measured for ``force_after`` gets a hold, one under suspicion as soon as clients keep
-        disturbing its runs.
+        disturbing its runs, and once, after three in vain, for ``longest_s``.
         """
         if self._waits_since is None:
             self._waits_since = at
-        is_pressing = self._is_suspicious and self._disturbed >= DISTURBED_THAT_HOLD
+        is_pressing = self._has_doubts and self._disturbed >= DISTURBED_THAT_HOLD
         if at < self._no_hold_before or not (is_pressing or at - self._waits_since >= self.terms.force_after_s):
             return None
         self._hold_began = at
-        is_long = self._is_suspicious and self._failed_holds >= FAILED_HOLDS_THAT_LENGTHEN
-        return self.terms.hold_s * (LONG_HOLD if is_long else 1)
+        is_long = self._has_doubts and self._failed_holds >= FAILED_HOLDS_THAT_LENGTHEN
+        return max(longest_s, self.terms.hold_s) if is_long else self.terms.hold_s
 
     def hold_failed(self, at: float) -> None:
         """No quiet moment came of it: the time to the next hold doubles."""
-        base = self.terms.every_s if self._is_suspicious else self.terms.force_after_s
+        base = self.terms.every_s if self._has_doubts else self.terms.force_after_s
         was_long = self._failed_holds >= FAILED_HOLDS_THAT_LENGTHEN
         self._failed_holds = 1 if was_long else self._failed_holds + 1
         self._no_hold_before = at + max(base * 2.0**self._failed_holds, self._held_s(at) / self._share)
@@ -174,8 +176,12 @@ class Cadence:
         self._no_hold_before = at + self._held_s(at) / self._share
 
     @property
+    def _has_doubts(self) -> bool:
+        return self._is_suspicious or self.is_doubted_by_clients
+
+    @property
     def _share(self) -> float:
-        return self.terms.burst_budget if self._is_suspicious else self.terms.budget
+        return self.terms.burst_budget if self._has_doubts else self.terms.budget
 
     def _held_s(self, at: float) -> float:
         return 0.0 if self._hold_began is None else max(at - self._hold_began, 0.0)

@@ -58,9 +58,13 @@ class OpenGate(Command):
 
 @dataclass(frozen=True, slots=True)
 class HoldGate(Command):
-    """Let requests wait; answers GateEmptied once nothing is in flight."""
+    """Let requests wait; answers GateEmptied once nothing is in flight.
+
+    ``is_for_canary``: those of all lanes on the device, until this lane's gate is told anything else.
+    """
 
     reason: str
+    is_for_canary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ class RunCanary(Command):
     """Precede it by a short request that is not timed: after a load or a long idle the first tokens are slow."""
     has_nonce: bool = False
     """Start the prompt with a random nonce, so that no cache can serve it: this run measures prefill."""
+    patience_s: float = 0.0
+    """How long it may wait for other lanes' requests to end."""
 
 
 @dataclass(frozen=True, slots=True)

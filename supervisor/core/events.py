@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from supervisor.core.own_words import OwnWords
+from supervisor.core.passive import StreamRate
 from supervisor.core.samples import Sample
 from supervisor.core.terms import LaneTerms, TimerName, Trigger
 
@@ -193,6 +194,13 @@ class GateIdled(Event):
 @dataclass(frozen=True, slots=True)
 class RequestHeld(Event):
     """A request waits at the gate of an unloaded lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnded(WorkerEvent):
+    """A client's stream is complete, and long enough to tell its rate."""
+
+    stream: StreamRate
 
 
 # ---- measuring, time, and the fleet ----

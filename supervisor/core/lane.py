@@ -76,6 +76,7 @@ TABLE: dict[type[ev.Event], Row] = {
     ev.GateEmptied: Row(to_gate.emptied, SERVES | {_S.DRAINING}),
     ev.GateIdled: Row(to_gate.idled, SERVES),
     ev.RequestHeld: Row(to_gate.held, frozenset({_S.UNLOADED})),
+    ev.StreamEnded: Row(to_gate.stream_ended, SERVES),
     ev.RecycleSlotGranted: Row(to_gate.slot_granted, _ALL),
     ev.SampleTaken: Row(to_canary.sampled, SERVES | {_S.WARMING}),
     ev.TimerFired: Row(to_time.fired, _ALL),

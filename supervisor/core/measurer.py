@@ -15,7 +15,8 @@ from supervisor.core.body import LaneBody
 from supervisor.core.cadence import Cadence
 from supervisor.core.commands import CancelCanary, HoldGate, OpenGate, RunCanary
 from supervisor.core.judge import Judge
-from supervisor.core.samples import Purpose, Sample, Status, Void
+from supervisor.core.passive import PassiveRates, StreamRate
+from supervisor.core.samples import Purpose, Sample, Status, Verdict, Void
 from supervisor.core.states import SERVES
 from supervisor.core.terms import TimerName
 
@@ -44,6 +45,8 @@ class Measurer:
         self._body = body
         self.judge = judge
         self.cadence = cadence
+        self.passive = PassiveRates()
+        """What clients' streams say of the active worker."""
         self.last_sample: Sample | None = None
         self.rates: dict[int, list[float]] = {}
         """Clean rates of the warming worker, by prompt size."""
@@ -53,6 +56,7 @@ class Measurer:
         self._device_voids = 0
         self._is_running = False
         self._is_holding = False
+        self._hold_ends = 0.0
         self._is_asked = False
         self._pending = Purpose.ROUTINE
 
@@ -67,13 +71,18 @@ class Measurer:
         """A worker is ready: run it until ``runs_wanted`` clean runs are in, at each of ``sizes`` (at the smallest,
         where none is given).
         """
-        self.judge.worker_replaced(self._body.active.generation)
+        self._begin_life()
         self.rates = {size: [] for size in sizes or (self.smallest,)}
         self._wanted = runs_wanted
         self._has_warmed_up = False
         self._forget()
         self._body.arm(TimerName.WARM, self._body.terms.warm_timeout_s)
         self._run_warming()
+
+    def _begin_life(self) -> None:
+        self.judge.worker_replaced(self._body.active.generation)
+        self.passive.new_life()
+        self.cadence.is_doubted_by_clients = False
 
     def _run_warming(self) -> None:
         # A nonce shows how fast prompts are read. The first run must: without that, how long a hang may last is a
@@ -129,7 +138,7 @@ class Measurer:
 
     def adopt(self, samples: list[Sample]) -> None:
         """A candidate took over: its proof is the beginning of its life."""
-        self.judge.worker_replaced(self._body.active.generation)
+        self._begin_life()
         for sample in samples:
             self.judge.observe(sample)
 
@@ -139,6 +148,24 @@ class Measurer:
         if not self._is_running:
             self.due(at)
 
+    def streamed(self, stream: StreamRate, at: float) -> None:
+        """A client's stream ended: slow ones bring the next canary forward, and may hold the gate for it."""
+        self.passive.add(stream, self._body.terms.baseline)
+        suspicion = self.passive.suspicion
+        if suspicion is None or self.cadence.is_doubted_by_clients:
+            return
+        self.cadence.is_doubted_by_clients = True
+        self._body.note(f"{suspicion}; a canary looks soon")
+        if not (self._is_running or self._is_holding):
+            self._body.arm(TimerName.CANARY, self.cadence.due_in(at))
+
+    def _answer_clients(self, verdict: Verdict) -> None:
+        """A canary that finds the worker well has answered their suspicion; one that does not asks for more runs."""
+        if self.cadence.is_doubted_by_clients and verdict.status is Status.HEALTHY and not verdict.wants_runs:
+            self.cadence.is_doubted_by_clients = False
+            self.passive.cleared()
+            self._body.note("the canary finds the worker as fast as ever: it is not why clients' streams are slow")
+
     def due(self, at: float) -> None:
         """The canary's timer fired."""
         if self._is_running or self._is_holding:
@@ -146,10 +173,10 @@ class Measurer:
         if self._body.state not in SERVES:
             self._run_warming()
             return
-        hold_s = self.cadence.wants_hold(at)
+        hold_s = self.cadence.wants_hold(at, self._body.terms.recycle.max_hold_s)
         if hold_s is not None:
-            self._is_holding = True
-            self._body.say(HoldGate("a canary needs a quiet moment"))
+            self._is_holding, self._hold_ends = True, at + hold_s
+            self._body.say(HoldGate("a canary needs a quiet moment", is_for_canary=True))
             self._body.arm(TimerName.CANARY_HOLD, hold_s)
             return
         self._run_planned(at, idle_for_s=self._idle_for_s())
@@ -162,7 +189,7 @@ class Measurer:
             return 0.0
         return self._body.terms.canary.idle_for_s
 
-    def _run_planned(self, at: float, *, idle_for_s: float) -> None:
+    def _run_planned(self, at: float, *, idle_for_s: float, patience_s: float = 0.0) -> None:
         size, has_nonce = self.cadence.plan(at)
         purpose = Purpose.ASKED if self._is_asked else self._pending
         self._run(
@@ -171,12 +198,13 @@ class Measurer:
             idle_for_s=idle_for_s,
             has_warmup=purpose is not Purpose.BURST,
             has_nonce=has_nonce and purpose is not Purpose.ASKED,
+            patience_s=patience_s,
         )
 
     def gate_emptied(self, at: float) -> None:
         """The hold for a canary has its quiet moment."""
         if self._is_holding and not self._is_running:
-            self._run_planned(at, idle_for_s=0.0)
+            self._run_planned(at, idle_for_s=0.0, patience_s=max(self._hold_ends - at, 0.0))
 
     def hold_ran_out(self, at: float) -> None:
         """In-flight requests took longer than the canary may hold the gate."""
@@ -198,6 +226,7 @@ class Measurer:
             self.cadence.hold_worked(at)
         verdict = self.judge.observe(sample)
         self.cadence.heed(verdict)
+        self._answer_clients(verdict)
         self._pending = Purpose.BURST if verdict.wants_runs else Purpose.ROUTINE
         self._continue(at)
         return {
@@ -232,11 +261,18 @@ class Measurer:
     # ---- any ----
 
     def _run(
-        self, purpose: Purpose, size: int, *, idle_for_s: float = 0.0, has_warmup: bool = False, has_nonce: bool = False
+        self,
+        purpose: Purpose,
+        size: int,
+        *,
+        idle_for_s: float = 0.0,
+        has_warmup: bool = False,
+        has_nonce: bool = False,
+        patience_s: float = 0.0,
     ) -> None:
         self._is_running = True
         generation = self._body.active.generation
-        self._body.say(RunCanary(generation, size, purpose, idle_for_s, has_warmup, has_nonce))
+        self._body.say(RunCanary(generation, size, purpose, idle_for_s, has_warmup, has_nonce, patience_s))
 
     def _note(self, sample: Sample) -> None:
         self._is_running = False

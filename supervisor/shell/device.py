@@ -18,6 +18,8 @@ class Device:
 
     def __init__(self) -> None:
         self._inflight_of: dict[str, Callable[[], int]] = {}
+        self._pause_of: dict[str, Callable[[str | None], None]] = {}
+        self._held_by: dict[str, str] = {}
         self._loading: set[tuple[str, int]] = set()
         self._canary_of: str | None = None
         self._void_canary: Callable[[Void], None] | None = None
@@ -27,14 +29,36 @@ class Device:
         """No canary before the monotonic moment ``until``."""
         self._rests = (until, why)
 
-    def join(self, lane: str, inflight: Callable[[], int]) -> None:
-        """A lane is there; ``inflight`` tells how many of its requests are in flight."""
+    def join(self, lane: str, inflight: Callable[[], int], pause: Callable[[str | None], None]) -> None:
+        """A lane is there; ``inflight`` tells how many of its requests are in flight, ``pause`` lets others wait."""
         self._inflight_of[lane] = inflight
+        self._pause_of[lane] = pause
+        self._pause_others()
 
     def leave(self, lane: str) -> None:
         """A lane is gone."""
         self._inflight_of.pop(lane, None)
+        self._pause_of.pop(lane, None)
+        self.let_go(lane)
         self._loading = {load for load in self._loading if load[0] != lane}
+
+    def inflight(self) -> int:
+        """Requests in flight of all lanes."""
+        return sum(count() for count in self._inflight_of.values())
+
+    def hold(self, lane: str) -> None:
+        """A canary of ``lane`` needs a quiet moment: requests of all other lanes wait until it lets go."""
+        self._held_by[lane] = f"a canary of {lane} needs a quiet moment"
+        self._pause_others()
+
+    def let_go(self, lane: str) -> None:
+        """The moment is over, or is not wanted any more."""
+        if self._held_by.pop(lane, None):
+            self._pause_others()
+
+    def _pause_others(self) -> None:
+        for lane, pause in self._pause_of.items():
+            pause(next((why for holder, why in self._held_by.items() if holder != lane), None))
 
     def busy_with(self, lane: str, generation: int) -> str | None:
         """What keeps this worker of ``lane`` from being measured now, in words; None if nothing does."""

@@ -143,24 +143,24 @@ def test_a_run_that_would_bring_no_more_waits_its_time(void: Void) -> None:
 def test_a_lane_that_is_measured_in_time_needs_no_hold() -> None:
     cadence = Cadence(TERMS)
     for at in range(0, 7200, 300):
-        assert cadence.wants_hold(float(at)) is None
+        assert cadence.wants_hold(float(at), 240.0) is None
         cadence.took(sample(float(at)))
 
 
 def test_a_lane_that_is_never_idle_gets_a_short_hold_after_half_an_hour() -> None:
     cadence = Cadence(TERMS)
-    assert cadence.wants_hold(10_000.0) is None, "the wait begins with the lane, not with the host's clock"
-    assert cadence.wants_hold(11_799.0) is None
-    assert cadence.wants_hold(11_800.0) == TERMS.hold_s
+    assert cadence.wants_hold(10_000.0, 240.0) is None, "the wait begins with the lane, not with the host's clock"
+    assert cadence.wants_hold(11_799.0, 240.0) is None
+    assert cadence.wants_hold(11_800.0, 240.0) == TERMS.hold_s
 
 
 def test_a_hold_in_vain_doubles_the_time_to_the_next() -> None:
     cadence, at, gaps = Cadence(TERMS), 0.0, []
-    cadence.wants_hold(at)
+    cadence.wants_hold(at, 240.0)
     last = 0.0
     while len(gaps) < 3:
         at += 10.0
-        if cadence.wants_hold(at):
+        if cadence.wants_hold(at, 240.0):
             gaps.append(at - last)
             cadence.hold_failed(at + TERMS.hold_s)
             last = at + TERMS.hold_s
@@ -171,13 +171,13 @@ def test_a_suspicion_that_clients_keep_disturbing_may_hold_sooner_and_in_the_end
     cadence, at = Cadence(TERMS), 0.0
     cadence.took(sample(0.0))
     cadence.heed(SUSPECT)
-    assert cadence.wants_hold(1.0) is None
+    assert cadence.wants_hold(1.0, 240.0) is None
     for _ in range(3):
         cadence.took(sample(1.0, void=Void.LANE_BUSY))
     holds = []
     while len(holds) < 4:
         at += 10.0
-        hold = cadence.wants_hold(at)
+        hold = cadence.wants_hold(at, 240.0)
         if hold:
             holds.append(hold)
             at += hold
@@ -189,9 +189,9 @@ def test_a_suspicion_that_clients_keep_disturbing_may_hold_sooner_and_in_the_end
 
 def test_held_time_is_paid_for_too() -> None:
     cadence = Cadence(replace(TERMS, force_after_s=100.0))
-    cadence.wants_hold(0.0)
-    assert cadence.wants_hold(100.0) == 30.0
+    cadence.wants_hold(0.0, 240.0)
+    assert cadence.wants_hold(100.0, 240.0) == 30.0
     cadence.took(sample(120.0))
     cadence.hold_worked(120.0)
-    assert cadence.wants_hold(120.0 + 1990.0) is None
-    assert cadence.wants_hold(120.0 + 2000.0) == 30.0
+    assert cadence.wants_hold(120.0 + 1990.0, 240.0) is None
+    assert cadence.wants_hold(120.0 + 2000.0, 240.0) == 30.0

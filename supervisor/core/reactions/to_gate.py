@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from supervisor.core.body import Goal
-from supervisor.core.events import GateEmptied, GateIdled, RecycleSlotGranted, RequestHeld, RoomWanted
+from supervisor.core.events import GateEmptied, GateIdled, RecycleSlotGranted, RequestHeld, RoomWanted, StreamEnded
 from supervisor.core.organs import Organs
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import TimerName
@@ -39,6 +39,11 @@ def idled(lane: Organs, event: GateIdled) -> None:
 def held(lane: Organs, event: RequestHeld) -> None:
     """Somebody wants an unloaded lane."""
     lane.body.begin_start(event.at, "a request asked for it")
+
+
+def stream_ended(lane: Organs, event: StreamEnded) -> None:
+    """One more rate of a client's stream."""
+    lane.measurer.streamed(event.stream, event.at)
 
 
 def room_wanted(lane: Organs, event: RoomWanted) -> None:

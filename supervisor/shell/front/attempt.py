@@ -15,6 +15,7 @@ from supervisor.shell.front.client import Client
 from supervisor.shell.front.headers import for_client, for_worker
 from supervisor.shell.front.meaning import EventFacts, Meaning, facts_of, tokens_of_answer
 from supervisor.shell.front.sse import EndlessEventError, EventSplitter
+from supervisor.shell.front.stream_count import StreamCount
 from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.front.views import Call
 
@@ -47,6 +48,7 @@ class Attempt:
     def __init__(self, request: web.Request, call: Call, upstream: Upstream, progressed: Callable[[int], None]) -> None:
         self.has_token = False
         """A token-bearing event, or a part of an answer that is no stream, is about to be forwarded."""
+        self.count = StreamCount()
         self._request = request
         self._call = call
         self._upstream = upstream
@@ -151,6 +153,7 @@ class Attempt:
             events = await self._read_events()
         if not self._is_complete:
             raise WorkerBrokeOffError("the stream ended without its terminal event", is_told=self._is_error_told)
+        self.count.is_complete = not self._is_error_told
         return await client.end()
 
     def close(self) -> None:
@@ -200,6 +203,7 @@ class Attempt:
         before, facts = self._tokens, [facts_of(event) for event in events]
         for fact in facts:
             self._note(fact)
+        self.count.read(sum(fact.meaning is Meaning.TOKENS for fact in facts))
         # Headers and an opening event are promises, which a worker that hangs may still make to each newcomer.
         if any(fact.meaning is not Meaning.QUIET for fact in facts) or (chunk and not facts):
             self._progressed(self._tokens - before)
@@ -217,7 +221,7 @@ class Attempt:
             case _:
                 pass
         if facts.generated_tokens is not None:
-            self._tokens = facts.generated_tokens
+            self._tokens = self.count.told = facts.generated_tokens
 
 
 def _sendable(body: bytes) -> bytes | io.BytesIO:

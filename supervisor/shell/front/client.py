@@ -26,6 +26,8 @@ class Client:
         self._call = call
         self._ticket = ticket
         self._stream: web.StreamResponse | None = None
+        self.waited_s = 0.0
+        """For the client, in all writes: what it did not read."""
 
     @property
     def has_begun(self) -> bool:
@@ -73,9 +75,10 @@ class Client:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Meanwhile the client may turn out to have stopped reading; what ends the block for that still sees it."""
-        self._ticket.writing_since = time.monotonic()
+        began = self._ticket.writing_since = time.monotonic()
         yield
         self._ticket.writing_since = None
+        self.waited_s += time.monotonic() - began
 
     async def refuse(self, refusal: RefusedError) -> web.StreamResponse:
         """Send an error of our own: as the answer, or as the last event of one that has begun."""

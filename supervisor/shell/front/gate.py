@@ -16,6 +16,7 @@ from enum import StrEnum
 from supervisor.shell.front import refusal as refusals
 from supervisor.shell.front.counts import Counts, Totals
 from supervisor.shell.front.refusal import RefusedError
+from supervisor.shell.front.stream_count import StreamCount
 from supervisor.shell.front.ticket import Ticket
 from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.front.waiting import WaitingRoom
@@ -69,11 +70,14 @@ class Gate:
         self.on_held: Callable[[], None] = _ignore
         self.on_admitted: Callable[[], None] = _ignore
         self.on_poison: Callable[[str, tuple[int, ...]], None] = _ignore
+        self.on_stream: Callable[[int, int, StreamCount], None] = _ignore
+        """Generation, bytes of the request, and what passed of its stream, which is complete."""
         self.mode = Mode.HELD
         self.reason = "the lane has not started yet"
         self.idle_since: float | None = None
         """Monotonic seconds; None unless the gate is open, nothing is in flight and nobody waits."""
         self._retry_after_s: float | None = None
+        self._pause: str | None = None
         self._upstream: Upstream | None = None
         self._waiting = WaitingRoom()
         self._inflight: dict[Ticket, int] = {}
@@ -94,7 +98,9 @@ class Gate:
     @property
     def waits_for(self) -> str:
         """What those who wait wait for, in words."""
-        return "all its slots are taken" if self.mode is Mode.OPEN else self.reason
+        if self.mode is Mode.OPEN:
+            return self._pause or "all its slots are taken"
+        return self.reason
 
     @property
     def totals(self) -> Totals:
@@ -170,6 +176,11 @@ class Gate:
         self._turn_away()
         for ticket in self._waiting:
             self._drop(ticket, refusals.is_closed(reason, retry_after_s))
+        self._settle()
+
+    def pause(self, why: str | None) -> None:
+        """Let those who arrive wait although it is open, for the sake of another lane; None: no longer."""
+        self._pause = why
         self._settle()
 
     def watch_idle(self) -> None:
@@ -260,11 +271,16 @@ class Gate:
         if ticket.upstream is not None:
             self._counts.progressed(ticket.upstream.generation, tokens)
 
+    def note_stream(self, ticket: Ticket, count: StreamCount) -> None:
+        """A stream is complete, and its client has kept up with it."""
+        if ticket.upstream is not None:
+            self.on_stream(ticket.upstream.generation, ticket.body_bytes, count)
+
     # ---- inside ----
 
     @property
     def _has_room(self) -> bool:
-        if self.mode is not Mode.OPEN or self._upstream is None:
+        if self.mode is not Mode.OPEN or self._upstream is None or self._pause:
             return False
         return self._counts.of(self._upstream.generation).inflight < self.terms.max_inflight
 

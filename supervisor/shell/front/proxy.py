@@ -21,6 +21,9 @@ from supervisor.shell.tasks import Tasks
 
 log = structlog.get_logger(__name__)
 
+CLIENT_SHARE = 0.1
+"""A stream that waited for its client for more than this share of its time says nothing of its worker."""
+
 
 async def forward(request: web.Request, lane: LaneFront, call: Call) -> web.StreamResponse:
     """Answer a client's call through its lane. Raises RefusedError if the lane does not take it.
@@ -86,9 +89,12 @@ class _Forwarding:
 
     async def _pass_on(self, attempt: Attempt) -> web.StreamResponse:
         try:
-            return await attempt.forward(self._client)
+            response = await attempt.forward(self._client)
         finally:
             self._ticket.has_token = self._ticket.has_token or attempt.has_token
+        if attempt.count.is_complete and self._client.waited_s <= CLIENT_SHARE * attempt.count.lasted_s:
+            self._gate.note_stream(self._ticket, attempt.count)
+        return response
 
     async def _after_break(self, broken: WorkerBrokeOffError) -> web.StreamResponse | None:
         if not self._ticket.has_token:

@@ -21,12 +21,14 @@ from supervisor.shell.lane.doubts import Doubt, Moment, doubt, moment
 from supervisor.shell.lane.probe_seat import ProbeSeat
 from supervisor.shell.lane.step_meter import StepMeter, tokens_per_step
 from supervisor.shell.lane.surroundings import Surroundings
+from supervisor.shell.pace import every
 from supervisor.shell.probing.probe import ProbeResult, TokenClock, run_canary
 from supervisor.shell.tasks import Tasks
 
 TIMEOUT_RUNS = 3.0
 SHORTEST_TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 30.0
 REMEMBERED_RUNS = 15
+DEVICE_LOOK_S = 0.05
 _NOTHING_CAME = frozenset({Void.FAILED, Void.TIMED_OUT, Void.NO_TOKENS})
 
 
@@ -89,6 +91,10 @@ class CanaryDesk:
         """The lane's measured prefill rate, if a run has shown it."""
         return median(self._prefill) if self._prefill else None
 
+    def tokens_per_chunk(self, generation: int) -> float | None:
+        """What a chunk of this worker's streams carries, if a canary has shown it."""
+        return self._token_clock[1].tokens_per_chunk if self._token_clock[0] == generation else None
+
     def answered_at(self, generation: int) -> float:
         """When a run last brought this worker's tokens; 0 if none has."""
         return self._answered[1] if self._answered[0] == generation else 0.0
@@ -100,6 +106,7 @@ class CanaryDesk:
 
     async def _run(self, command: RunCanary, upstream: Upstream, blank: Sample) -> None:
         try:
+            await self._others_quiet(command)
             async with self.seat.taken(command.generation):
                 blank = replace(blank, at=self._around.clock.now())
                 sample = self._obstacle(command, blank) or await self._measured(command, upstream, blank)
@@ -109,6 +116,14 @@ class CanaryDesk:
             sample = replace(blank, void=self._void, detail=self._why, took_s=self._around.clock.now() - blank.at)
         self._running = None
         self._done(replace(sample, at=self._around.clock.now()))
+
+    async def _others_quiet(self, command: RunCanary) -> None:
+        """Other lanes let no new request pass meanwhile; those in flight get as long as the command says."""
+        now, device = self._around.clock.now, self._around.device
+        ends = now() + command.patience_s
+        async for _ in every(DEVICE_LOOK_S):
+            if now() >= ends or not device.busy_with(self.settings.name, command.generation):
+                return
 
     def _obstacle(self, command: RunCanary, blank: Sample) -> Sample | None:
         idle_s = self._gate.idle_for(blank.at)

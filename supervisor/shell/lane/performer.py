@@ -10,9 +10,12 @@ import structlog
 from supervisor.core import commands as cmd
 from supervisor.core import events as ev
 from supervisor.core.body import LaneBody
+from supervisor.core.decode_rate import decode_rate
+from supervisor.core.passive import StreamRate
 from supervisor.core.samples import Sample, Void
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate, GateTerms
+from supervisor.shell.front.stream_count import StreamCount
 from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.lane.attendant import Attendant
 from supervisor.shell.lane.canary_desk import CanaryDesk
@@ -24,6 +27,9 @@ from supervisor.shell.lane.timers import Timers
 from supervisor.shell.tasks import Tasks
 
 log = structlog.get_logger(__name__)
+
+BYTES_PER_TOKEN = 4
+"""Of a request's body, about; its context is only told in coarse steps."""
 
 
 class Performer:
@@ -48,6 +54,7 @@ class Performer:
         self.gate.on_held = lambda: tell(ev.RequestHeld(self._now()))
         self.gate.on_admitted = lambda: around.device.request_arrived(settings.name)
         self.gate.on_poison = lambda request, deaths: tell(ev.RequestPoisoned(self._now(), request, deaths))
+        self.gate.on_stream = self._streamed
         self.attendants: dict[int, Attendant] = {}
         self.memory = LaneMemory(settings.name, around.history, around.clock)
         self.recycles = RecycleDesk(settings, self.gate, around, recycled)
@@ -94,7 +101,7 @@ class Performer:
             cmd.KillWorker: lambda c: self.attendants[c.generation].kill(),
             cmd.OpenGate: self._open_gate,
             cmd.HoldGate: self._hold_gate,
-            cmd.RefuseGate: lambda c: self.gate.refuse(c.reason, c.retry_after_s),
+            cmd.RefuseGate: self._refuse_gate,
             cmd.WatchIdle: lambda _: self.gate.watch_idle(),
             cmd.CutRequests: lambda c: self.gate.cut(c.generation, c.reason, only_stalled=c.only_stalled),
             cmd.RunCanary: self._run_canary,
@@ -135,6 +142,7 @@ class Performer:
         return self.attendants[active.generation].upstream
 
     def _open_gate(self, command: cmd.OpenGate) -> None:
+        self._around.device.let_go(self.settings.name)
         self.recycles.gate_opens()
         upstream = self.attendants[command.generation].upstream
         if upstream:
@@ -142,7 +150,15 @@ class Performer:
 
     def _hold_gate(self, command: cmd.HoldGate) -> None:
         self.recycles.gate_closes(self.body.active.generation if self.body and self.body.workers.active else None)
+        if command.is_for_canary:
+            self._around.device.hold(self.settings.name)
+        else:
+            self._around.device.let_go(self.settings.name)
         self.gate.hold(command.reason)
+
+    def _refuse_gate(self, command: cmd.RefuseGate) -> None:
+        self._around.device.let_go(self.settings.name)
+        self.gate.refuse(command.reason, command.retry_after_s)
 
     def _run_canary(self, command: cmd.RunCanary) -> None:
         upstream = self.attendants[command.generation].upstream
@@ -150,6 +166,24 @@ class Performer:
         if upstream and worker:
             age_s = worker.uptime_s(self._now())
             self.canaries.run(command, upstream, worker_age_s=age_s, worker_requests=worker.requests)
+
+    def _streamed(self, generation: int, body_bytes: int, count: StreamCount) -> None:
+        """A client's stream is complete: if its tokens are known, and enough, its rate is too."""
+        worker = self.body.workers.find(generation) if self.body else None
+        per_chunk = self.canaries.tokens_per_chunk(generation)
+        tokens = count.told or (round(count.chunks * per_chunk) if per_chunk else 0)
+        rate = decode_rate(tokens, count.chunks, count.first_chunks, count.lasted_s)
+        if worker is None or rate is None:
+            return
+        stream = StreamRate(
+            tok_s=rate,
+            context_tokens=body_bytes // BYTES_PER_TOKEN,
+            at_once=self._around.device.inflight(),
+            is_estimated=count.told is None,
+            worker_age_s=worker.uptime_s(self._now()),
+            worker_requests=self.gate.requests(generation),
+        )
+        self._tell(ev.StreamEnded(self._now(), generation, stream))
 
     def _sampled(self, sample: Sample) -> None:
         self._pass_sample(sample)

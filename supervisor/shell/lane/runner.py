@@ -98,7 +98,7 @@ class Runner:
         """Recall what an earlier daemon kept, and begin to take events."""
         await self._performer.memory.recall(self.lane.body)
         await self._look_at_fingerprint()
-        self._around.device.join(self.name, self.gate.inflight)
+        self._around.device.join(self.name, self.gate.inflight, self.gate.pause)
         self._around.neighbours.join(self.name, Neighbour(self._spare_s, self._make_room))
         self._tasks.start(self._run(), "runner")
 
@@ -180,6 +180,7 @@ class Runner:
         old, performer = self.lane.body, self._performer
         performer.timers.disarm_all()
         performer.canaries.cancel()
+        self._around.device.let_go(self.name)
         self.gate.refuse(str(error), None)
         await self._close_papers()
         self._around.recycles.give_back(self.name)

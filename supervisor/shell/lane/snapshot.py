@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from supervisor.core.lane import Lane
-from supervisor.core.samples import Sample, Verdict
+from supervisor.core.samples import Sample, Status, Verdict
 from supervisor.core.workers import Worker
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate
@@ -40,6 +40,7 @@ def lane_snapshot(
         "degraded": {"below": settings.degraded.below, "severe": settings.degraded.severe},
         "last_probe": _probe(measurer.last_sample, clock),
         "verdict": _verdict(lane.organs.judge.verdict),
+        "clients": measurer.passive.summary(_canary_tok_s(lane.organs.judge.verdict)),
         "totals": dict(totals),
     }
 
@@ -76,6 +77,11 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "by_prompt_tokens": {str(size): rate for size, rate in verdict.by_prompt_tokens},
         "prefill": _prefill(verdict.prefill) if verdict.prefill else None,
     }
+
+
+def _canary_tok_s(verdict: Verdict) -> float | None:
+    """What streams may be held against: the rate of a worker that is found well."""
+    return verdict.decode_tok_s if verdict.status is Status.HEALTHY else None
 
 
 def _prefill(reading: Verdict) -> dict[str, Any]:

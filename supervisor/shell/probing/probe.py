@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 
+from supervisor.core.decode_rate import FEWEST_TOKENS, timed_tokens
 from supervisor.core.prompts import ONE_WORD, canary_prompt
 from supervisor.core.samples import Void
 from supervisor.jsontext import decode
@@ -22,9 +23,6 @@ from supervisor.shell.probing.token_stream import TokenStream, count_of, said
 T = TypeVar("T")
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "embeddings": "/v1/embeddings"}
-
-FEWEST_TOKENS = 8
-"""After the first; fewer say nothing."""
 
 SHORTEST_PREFILL_S = 0.2
 """A shorter time to the first token is mostly not prefill."""
@@ -341,7 +339,7 @@ class _Run:
                 result = replace(result, prefill_tok_s=prompt_tokens / ttft_s)
             else:
                 result = replace(result, fastest_prefill_tok_s=prompt_tokens / SHORTEST_PREFILL_S)
-        timed = tokens - round(stream.first_chunks * tokens / stream.chunks)
+        timed = timed_tokens(tokens, stream.chunks, stream.first_chunks)
         if stream.lasted_s <= 0 and tokens > FEWEST_TOKENS:
             return replace(result, void=Void.UNMEASURABLE, detail="all tokens came at once: it does not stream")
         if timed < FEWEST_TOKENS:
