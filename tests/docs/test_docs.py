@@ -42,7 +42,7 @@ def commands(page: Path) -> list[list[str]]:
     """Each `freshlane VERB ...` of the page, as words."""
     found = []
     for text in code(page):
-        program, _, rest = text.partition(" ")
+        program, _, rest = text.removeprefix("uvx --from . ").partition(" ")
         if program.removeprefix(".venv/bin/") == "freshlane" and rest:
             found.append(shlex.split(rest))
     return found
