@@ -71,6 +71,13 @@ _BASELINE = record(
     spawns=COUNT,
     runs=COUNT,
     quality=TEXT_OR_NULL,
+    modes={**RATES, "description": "Rates at which workers have come up, fastest first: one, or two."},
+    spawn_tok_s={**RATES, "description": "Of each worker that it rests on, oldest first."},
+    fingerprint=TEXT,
+    changed={
+        **nullable(record(("time", "parts"), time=TIME, parts=list_of(TEXT))),
+        "description": "What changed when all that was learned before was dropped last.",
+    },
     prefill={
         **record(tok_s=NUMBER_OR_NULL, by_prompt_tokens=BY_SIZE, spawns=COUNT, runs=COUNT, quality=TEXT_OR_NULL),
         "description": "The same of reading: prompt tokens a second.",

@@ -227,6 +227,10 @@ class Baseline:
         )
         return tuple(math.exp(_centre(group)) for group in groups if group)
 
+    def spawn_rates(self, size: int) -> tuple[float, ...]:
+        """Centre of each worker's fresh runs, tokens/s, oldest first."""
+        return tuple(math.exp(_centre(spawn)) for spawn in self._spawns.get(size, []))
+
     def runs(self, size: int) -> int:
         """Runs that count at this size."""
         return sum(len(spawn) for spawn in self._spawns.get(size, []))
@@ -240,7 +244,7 @@ class Baseline:
         return self.spawns(size) >= SPAWNS_WHEN_FULL and self.runs(size) >= RUNS_WHEN_FULL
 
     def summary(self, smallest: int) -> dict[str, Any]:
-        """For people: rates in tokens/s, and what they rest on (counts at the smallest size)."""
+        """For people: rates in tokens/s, and what they rest on (all but ``by_prompt_tokens`` at the smallest size)."""
         fresh = self.fresh_tok_s(smallest)
         quality = "none" if fresh is None else "full" if self.is_full(smallest) else "provisional"
         return {
@@ -251,6 +255,8 @@ class Baseline:
             "spawns": self.spawns(smallest),
             "runs": self.runs(smallest),
             "quality": quality,
+            "modes": list(self.modes(smallest)),
+            "spawn_tok_s": list(self.spawn_rates(smallest)),
         }
 
     # ---- outliving the daemon ----

@@ -140,7 +140,7 @@ class LaneSettings(Block):
             "kind": self.kind,
             "env": _digest(self.env),
             "speculation": self.speculation.model_dump(mode="json") if self.is_ours else None,
-            "max_tokens": self.canary.max_tokens,
+            "canary.max_tokens": self.canary.max_tokens,
         }
 
     def _engine_parts(self) -> dict[str, Any]:

@@ -40,6 +40,8 @@ def test_it_says_nothing_before_five_fresh_runs() -> None:
         "spawns": 1,
         "runs": 5,
         "quality": "provisional",
+        "modes": [baseline.fresh_tok_s(256)],
+        "spawn_tok_s": [baseline.fresh_tok_s(256)],
     }
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from supervisor.core.cadence import RARE_EVERY, Cadence
@@ -128,6 +128,7 @@ def test_what_is_known_of_reading_outlives_the_daemon() -> None:
     assert again.baseline_summary()["prefill"]["tok_s"] is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1.0, 5000.0), max_size=60))
 def test_however_slowly_it_reads_that_alone_never_convicts(rates: list[float]) -> None:
     lane = Reader()
@@ -138,6 +139,7 @@ def test_however_slowly_it_reads_that_alone_never_convicts(rates: list[float]) -
         assert lane.judge.verdict.status is Status.HEALTHY
 
 
+@settings(deadline=None)
 @given(st.sampled_from(list(Void)), st.floats(1.0, 5000.0))
 def test_a_void_run_tells_nothing_of_reading_either(void: Void, rate: float) -> None:
     lane = Reader()

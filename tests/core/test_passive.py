@@ -164,7 +164,7 @@ def test_on_a_lane_that_is_never_idle_they_hold_the_gate_for_a_canary() -> None:
     assert stage.gate is GateMode.OPEN
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(0.01, 200.0), max_size=20))
 def test_however_slow_streams_are_they_never_convict(rates: list[float]) -> None:
     stage = Stage()

@@ -204,3 +204,20 @@ async def test_a_state_folder_that_may_not_be_written_is_told_plainly_or_borne(w
         if daemon.session:
             await daemon.session.close()
         shutil.rmtree(folder)
+
+
+async def test_a_changed_command_drops_the_baseline_and_says_so_also_after_a_restart(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path / "daemon", config(worker=quick_lane())) as daemon:
+        await daemon.serving("worker")
+        before = await daemon.get("/api/lanes/worker/baseline")
+        assert before["runs"] == 5
+        assert before["changed"] is None
+        assert await daemon.end() == 0
+        daemon.write_config(config(worker=quick_lane({"tok_s": 300.0})))
+        await daemon.start()
+        await daemon.listening()
+        await daemon.serving("worker")
+        after = await daemon.get("/api/lanes/worker/baseline")
+    assert after["changed"]["parts"] == ["command"]
+    assert after["fingerprint"] != before["fingerprint"]
+    assert (after["spawns"], after["runs"]) == (1, 5)

@@ -2,67 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from supervisor.cli.render.layout import Column, hang, lay_out, painted
+from supervisor.cli.render.layout import hang, painted
 from supervisor.cli.words import clock
-from supervisor.core.words import NOTHING, plural, rate
+from supervisor.core.words import plural, rate
 
-SPAWNS = (
-    Column("SPAWN", 90, "right"),
-    Column("MEASURED", 70),
-    Column("TOK/S", 100, "right"),
-    Column("RUNS", 50, "right"),
-)
+QUALITIES = {
+    "none": "none yet: nobody is judged",
+    "provisional": "provisional: only a worker far too slow is convicted",
+}
 
 
 def baseline_lines(baselines: Mapping[str, Any], width: int | None, console: Console) -> list[Text]:
-    """A line for each lane, and under it one for each spawn where the daemon tells of them."""
+    """A line for each lane, and under it what is known besides."""
     longest = max((len(name) for name in baselines), default=0)
     lines = []
     for name, baseline in baselines.items():
         text = painted(f"{name:<{longest}}  ", "name").append_text(fresh_in_words(baseline))
         lines += hang(text, width, console, rest=longest + 2)
-        lines += _spawns(baseline)
+        for words in _more(baseline):
+            lines += hang(Text(" " * (longest + 2) + words, style="quiet"), width, console, rest=longest + 2)
     return lines
 
 
-def _spawns(baseline: object) -> list[Text]:
-    spawns = baseline.get("spawns") if isinstance(baseline, Mapping) else None
-    if not isinstance(spawns, Sequence) or isinstance(spawns, str):
+def _more(baseline: object) -> list[str]:
+    """What is known besides, a sentence each."""
+    if not isinstance(baseline, Mapping):
         return []
-    rows = [_spawn_row(spawn) for spawn in spawns if isinstance(spawn, Mapping)]
-    return [Text("  ").append_text(line) for line in lay_out(SPAWNS, rows, None)] if rows else []
-
-
-def _spawn_row(spawn: Mapping[str, Any]) -> list[Text]:
-    at = spawn.get("time") or spawn.get("wall") or spawn.get("at")
-    runs = spawn.get("runs")
     return [
-        Text(str(spawn.get("generation", NOTHING))),
-        Text(clock(at) if at else NOTHING),
-        Text(rate(spawn.get("decode_tok_s"))),
-        Text(str(len(runs) if isinstance(runs, list) else runs or NOTHING)),
+        words for words in (_each_spawn(baseline), _modes(baseline), _reading(baseline), _changed(baseline)) if words
     ]
+
+
+def _each_spawn(baseline: Mapping[str, Any]) -> str:
+    rates = baseline.get("spawn_tok_s") or []
+    return f"each spawn: {', '.join(map(rate, rates))} tok/s" if len(rates) > 1 else ""
+
+
+def _modes(baseline: Mapping[str, Any]) -> str:
+    modes = baseline.get("modes") or []
+    return (
+        f"spawns come up at {' or '.join(map(rate, modes))} tok/s; the fastest is held to be fresh" if modes[1:] else ""
+    )
+
+
+def _reading(baseline: Mapping[str, Any]) -> str:
+    reading = baseline.get("prefill") or {}
+    if reading.get("tok_s") is None:
+        return ""
+    return f"reads prompts at {_speeds_by_size(reading)}; {_where_from(reading)}; {_quality(reading)}"
+
+
+def _changed(baseline: Mapping[str, Any]) -> str:
+    changed = baseline.get("changed")
+    if not isinstance(changed, Mapping):
+        return ""
+    parts = ", ".join(changed.get("parts") or [])
+    return f"what was known before {clock(changed.get('time'))} was dropped: changed was {parts}"
 
 
 def fresh_in_words(baseline: object) -> Text:
     """``47.1 tok/s after 256 tokens, 43.9 after 3072; from 3 spawns and 24 runs; good``."""
     if not isinstance(baseline, Mapping) or not baseline:
         return Text("not known yet", style="quiet")
-    parts = [_speeds_by_size(baseline), _where_from(baseline), str(baseline.get("quality") or "")]
+    parts = [_speeds_by_size(baseline), _where_from(baseline), _quality(baseline)]
     return Text("; ".join(part for part in parts if part))
+
+
+def _quality(baseline: Mapping[str, Any]) -> str:
+    """``provisional: only a worker far too slow is convicted``."""
+    quality = str(baseline.get("quality") or "")
+    return QUALITIES.get(quality, quality)
 
 
 def _speeds_by_size(baseline: Mapping[str, Any]) -> str:
     """``47.1 tok/s after 256 tokens, 43.9 after 3072``."""
     by_size = baseline.get("by_prompt_tokens") or {}
     if not by_size:
-        return f"{rate(baseline.get('decode_tok_s'))} tok/s"
+        return f"{rate(baseline.get('decode_tok_s', baseline.get('tok_s')))} tok/s"
     (smallest, first), *others = sorted(by_size.items(), key=lambda item: int(item[0]))
     more = "".join(f", {rate(value)} after {tokens}" for tokens, value in others)
     return f"{rate(first)} tok/s after {smallest} tokens{more}"

@@ -13,6 +13,7 @@ from supervisor.history import History
 from supervisor.shell.machine.clock import Clock
 
 KEY = "lane"
+FINGERPRINT_KEY = "fingerprint"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,18 @@ class LaneMemory:
             "allowance": body.allowance.to_json(self.clock.now()),
         }
         await self.history.save(self.lane, KEY, document)
+
+    async def recall_fingerprint(self) -> dict[str, Any]:
+        """What the lane's last baseline belonged to; empty if it had none."""
+        return await self.history.load(self.lane, FINGERPRINT_KEY) or {}
+
+    async def keep_fingerprint(self, document: dict[str, Any]) -> None:
+        """Remember what its baseline belongs to now."""
+        await self.history.save(self.lane, FINGERPRINT_KEY, document)
+
+    async def forget_baselines(self) -> None:
+        """Drop them, of all fingerprints."""
+        await self.history.forget_baselines(self.lane)
 
     async def recall_baseline(self, judge: Judge, fingerprint: str) -> None:
         """Give the judge what fresh means for a worker with this fingerprint, if it was measured before."""

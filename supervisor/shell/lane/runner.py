@@ -24,8 +24,8 @@ from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import LaneTerms
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate
+from supervisor.shell.lane.baseline_book import BaselineBook
 from supervisor.shell.lane.chronicle import Chronicle
-from supervisor.shell.lane.fingerprint import fingerprint
 from supervisor.shell.lane.performer import Performer
 from supervisor.shell.lane.snapshot import lane_snapshot
 from supervisor.shell.lane.surroundings import Surroundings
@@ -64,8 +64,7 @@ class Runner:
             settings, around, self._tasks, tell=self.tell, sampled=self._chronicle.sampled, recycled=self._recycled
         )
         self._performer.body = self.lane.body
-        self._fingerprint = ""
-        self._kept_baseline: dict[str, Any] = {}
+        self._book = BaselineBook(self.lane.organs.judge, self._performer.memory)
         self._taking_since: float | None = None
 
     @property
@@ -97,7 +96,7 @@ class Runner:
     async def open(self) -> None:
         """Recall what an earlier daemon kept, and begin to take events."""
         await self._performer.memory.recall(self.lane.body)
-        await self._look_at_fingerprint()
+        await self._book.look(self.settings, self._around.under)
         self._around.device.join(self.name, self.gate.inflight, self.gate.pause)
         self._around.neighbours.join(self.name, Neighbour(self._spare_s, self._make_room))
         self._tasks.start(self._run(), "runner")
@@ -155,7 +154,7 @@ class Runner:
         """What the shell notes before the lane hears of it."""
         match event:
             case ev.WorkerSpawned():
-                await self._look_at_fingerprint()
+                await self._book.look(self.settings, self._around.under)
                 # A daemon that is killed now must not give this worker's generation to another one.
                 await self._performer.memory.keep(self.lane.body)
             case ev.WorkerReady():
@@ -170,7 +169,7 @@ class Runner:
             case ev.WorkerExited() | ev.SpawnFailed():
                 self._performer.part_with(event.generation)
             case ev.SampleTaken():
-                await self._keep_baseline()
+                await self._book.keep()
             case _:
                 pass
 
@@ -231,22 +230,6 @@ class Runner:
         self._chronicle.recycled(record)
         self._tasks.start(self._performer.memory.keep(self.lane.body), "keep the lane's memory")
 
-    async def _look_at_fingerprint(self) -> None:
-        """A baseline belongs to a fingerprint: with another one, what was learned does not hold."""
-        now = await asyncio.to_thread(fingerprint, self.settings, self._around.under)
-        if now == self._fingerprint:
-            return
-        self._fingerprint = now
-        self.lane.organs.judge.reset()
-        await self._performer.memory.recall_baseline(self.lane.organs.judge, now)
-        self._kept_baseline = self.lane.organs.judge.to_json()
-
-    async def _keep_baseline(self) -> None:
-        baseline = self.lane.organs.judge.to_json()
-        if baseline != self._kept_baseline:
-            self._kept_baseline = baseline
-            await self._performer.memory.keep_baseline(self.lane.organs.judge, self._fingerprint)
-
     # ---- what others read and ask ----
 
     def snapshot(self) -> dict[str, Any]:
@@ -300,19 +283,14 @@ class Runner:
 
     def baseline(self) -> dict[str, Any]:
         """What fresh means for this lane."""
-        return {
-            "lane": self.name,
-            "fingerprint": self._fingerprint,
-            **self.lane.organs.judge.baseline_summary(),
-        }
+        return self._book.to_json()
 
     async def reset_baseline(self) -> dict[str, Any]:
         """Forget what fresh means; it is learned anew from the next fresh worker."""
         judge = self.lane.organs.judge
         self.tell(ev.BaselineForgotten(self._around.clock.now()))
         await self.until(lambda: True if not judge.baseline_summary()["runs"] else None, BRIEF_S)
-        self._kept_baseline = judge.to_json()
-        await self._around.history.forget_baselines(self.name)
+        await self._book.forget()
         return self.baseline()
 
     @property

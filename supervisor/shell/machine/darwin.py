@@ -18,6 +18,7 @@ THERMAL_LEVEL = b"com.apple.system.thermalpressurelevel"
 THERMAL_WORDS = ("nominal", "moderate", "heavy", "trapping", "sleeping")
 
 PRESSURE_LEVEL = b"kern.memorystatus_vm_pressure_level"
+WIRED_LIMIT = b"iogpu.wired_limit_mb"
 PRESSURE_WORDS = {1: "normal", 2: "warning", 4: "critical"}
 
 
@@ -50,9 +51,19 @@ def thermal_pressure() -> str | None:
 
 def memory_pressure() -> str | None:
     """``normal``, ``warning`` or ``critical``, as the kernel tells programs; None if it does not."""
-    level, size = ctypes.c_int32(), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int32))
-    refused = _system().sysctlbyname(PRESSURE_LEVEL, ctypes.byref(level), ctypes.byref(size), None, ctypes.c_size_t(0))
-    return None if refused else PRESSURE_WORDS.get(level.value)
+    level = _kernel_number(PRESSURE_LEVEL)
+    return None if level is None else PRESSURE_WORDS.get(level)
+
+
+def wired_limit_mb() -> int | None:
+    """How much memory the GPU may wire, 0 for the system's own choice; None if the kernel does not tell."""
+    return _kernel_number(WIRED_LIMIT)
+
+
+def _kernel_number(name: bytes) -> int | None:
+    number, size = ctypes.c_int32(), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int32))
+    refused = _system().sysctlbyname(name, ctypes.byref(number), ctypes.byref(size), None, ctypes.c_size_t(0))
+    return None if refused else number.value
 
 
 @functools.cache

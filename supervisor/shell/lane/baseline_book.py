@@ -1,0 +1,62 @@
+"""Keeps a lane's baseline under the fingerprint of what it was measured on, and knows what changed when that did."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from supervisor.core.judge import Judge
+from supervisor.settings import LaneSettings
+from supervisor.shell.lane.fingerprint import fingerprint_of, fingerprint_parts
+from supervisor.shell.lane.lane_memory import LaneMemory
+from supervisor.shell.machine.clock import rfc3339
+
+
+class BaselineBook:
+    """One lane's. The judge forgets whenever something changes that a rate depends on."""
+
+    def __init__(self, judge: Judge, memory: LaneMemory) -> None:
+        self.fingerprint = ""
+        self._judge = judge
+        self._memory = memory
+        self._parts: dict[str, str] = {}
+        self._changed: dict[str, Any] | None = None
+        self._kept: dict[str, Any] = {}
+
+    async def look(self, settings: LaneSettings, under: str | None) -> None:
+        """See whether it is still the same worker on the same machine; with another one, what was learned is void."""
+        parts = await asyncio.to_thread(fingerprint_parts, settings, under)
+        now = fingerprint_of(parts)
+        if now == self.fingerprint:
+            return
+        if not self.fingerprint:
+            await self._recall_parts()
+        if self._parts and self._parts != parts:
+            changed = sorted(name for name in self._parts.keys() | parts if self._parts.get(name) != parts.get(name))
+            self._changed = {"time": rfc3339(self._memory.clock.wall()), "parts": changed}
+        self.fingerprint, self._parts = now, parts
+        await self._memory.keep_fingerprint({"parts": parts, "changed": self._changed})
+        self._judge.reset()
+        await self._memory.recall_baseline(self._judge, now)
+        self._kept = self._judge.to_json()
+
+    async def _recall_parts(self) -> None:
+        document = await self._memory.recall_fingerprint()
+        self._parts, self._changed = dict(document.get("parts") or {}), document.get("changed")
+
+    async def keep(self) -> None:
+        """Make durable what was learned since the last time."""
+        now = self._judge.to_json()
+        if now != self._kept:
+            self._kept = now
+            await self._memory.keep_baseline(self._judge, self.fingerprint)
+
+    async def forget(self) -> None:
+        """A person wants it learned anew, and the judge has forgotten it."""
+        self._kept = self._judge.to_json()
+        await self._memory.forget_baselines()
+
+    def to_json(self) -> dict[str, Any]:
+        """For people: what fresh means, under what, and what changed last: {time, parts}, or None."""
+        summary = self._judge.baseline_summary()
+        return {"lane": self._memory.lane, "fingerprint": self.fingerprint, "changed": self._changed, **summary}
