@@ -57,7 +57,7 @@ class Knobs:
     control: Path | None = knob(None, "a JSON file with knobs, read again whenever it changes")
     seed: int = knob(0, "of noise, outliers and spawn speeds; mixed with FRESHLANE_GENERATION")
 
-    tok_s: float = knob(500.0, "nominal decode rate, tokens a second")
+    tok_s: float = knob(500.0, "nominal decode rate, tokens a second; of embeddings, tokens read")
     spawn_speeds: Numbers = knob((), "rates of which each process draws one, in place of --tok-s")
     spawn_counter: Path | None = knob(None, "a file that counts spawns; then spawn speeds are taken in turn")
     decay_from: float = knob(0.0, "rate at the start of the decay, in place of --tok-s")

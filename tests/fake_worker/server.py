@@ -243,8 +243,10 @@ class Server:
         vectors = [[byte / 255 for byte in hashlib.sha256(text.encode()).digest()[:16]] for text in texts]
         data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         used = sum(map(count_tokens, texts))
+        await asyncio.sleep(used / self._speed.rate(self._tally.served, self._speed.draw_luck(), 0))
         usage = {"prompt_tokens": used, "total_tokens": used}
-        await answer.json(200, {"object": "list", "data": data, "model": self._knobs().model, "usage": usage})
+        told = {} if self._knobs().usage == "never" else {"usage": usage}
+        await answer.json(200, {"object": "list", "data": data, "model": self._knobs().model, **told})
         self._tally.served += 1
 
     # --- generation ---

@@ -221,3 +221,14 @@ async def test_a_worker_that_reads_slowly_and_writes_well_is_named_and_stays(tmp
         assert "prefill is slow" in verdict["reason"]
         assert (await daemon.lane("worker"))["baseline"]["prefill"]["runs"] >= 5
         assert await daemon.recycles("worker") == []
+
+
+@pytest.mark.parametrize(("kind", "tok_s"), [("completions", FRESH), ("embeddings", 2000.0)])
+async def test_an_aged_worker_of_any_kind_is_found_and_replaced(kind: str, tok_s: float, tmp_path: Path) -> None:
+    knobs = {"decay_from": tok_s, "decay_to": tok_s / 4, "decay_seconds": AGED_AFTER_S, "decay_shape": "step"}
+    async with running_daemon(tmp_path / "daemon", config(worker=lane(knobs, kind=kind))) as daemon:
+        await daemon.serving("worker")
+        record = await recycled(daemon)
+    assert record["outcome"] == "cured"
+    assert record["before"]["baseline_tok_s"] == pytest.approx(tok_s, rel=0.25)
+    assert record["before"]["ratio"] == pytest.approx(0.25, rel=0.3)

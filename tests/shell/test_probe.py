@@ -72,10 +72,18 @@ async def test_a_stream_cut_into_odd_writes_is_read_all_the_same(
 async def test_embeddings_are_measured_by_tokens_read(
     session: aiohttp.ClientSession, fake_worker: FakeWorkerFactory
 ) -> None:
-    result = await probe(session, await fake_worker(), kind="embeddings")
+    result = await probe(session, await fake_worker(tok_s=1000), kind="embeddings")
     assert result.void is None
-    assert result.decode_tok_s is not None
+    assert result.decode_tok_s == pytest.approx(1000, rel=0.15)
     assert result.tokens > 100
+
+
+async def test_embeddings_of_a_server_without_usage_are_measured_by_texts(
+    session: aiohttp.ClientSession, fake_worker: FakeWorkerFactory
+) -> None:
+    result = await probe(session, await fake_worker(tok_s=1000, usage="never"), kind="embeddings", prompt_tokens=256)
+    assert (result.void, result.tokens) == (None, 0)
+    assert result.decode_tok_s == pytest.approx(1000 / 256, rel=0.2)
 
 
 async def test_a_server_without_usage_is_counted_by_an_answer_in_one_piece(

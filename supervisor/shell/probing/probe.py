@@ -170,8 +170,9 @@ async def run_canary(
 ) -> ProbeResult:
     """Measure the server at ``url`` once; never raises but for cancellation.
 
-    ``kind`` is chat, completions or embeddings (whose rate is tokens read per second). The run ends at ``max_tokens``,
-    or after ``max_time_s`` of decoding if its tokens can be counted without the end. ``timeout_s`` bounds each of its
+    ``kind`` is chat, completions or embeddings. The rate of embeddings is tokens read per second, texts where there is
+    no usage; their prompt always has a nonce, for reading is all they do. The run ends at ``max_tokens``, or after
+    ``max_time_s`` of decoding if its tokens can be counted without the end. ``timeout_s`` bounds each of its
     requests, and grows by what reading the prompt may take. ``progressed`` is called whenever something came.
     """
     clock, began = token_clock or TokenClock(), _now()
@@ -182,7 +183,7 @@ async def run_canary(
             async with asyncio.timeout(patience_s):
                 await _persistently(asker, lambda: asker.whole(canary_prompt(prompt_tokens), WARMUP_TOKENS))
             progressed()
-        prompt = canary_prompt(prompt_tokens, secrets.token_hex(8) if has_nonce else "")
+        prompt = canary_prompt(prompt_tokens, secrets.token_hex(8) if has_nonce or kind == "embeddings" else "")
         if kind == "embeddings":
             result = await _time_embedding(asker, prompt, patience_s)
         else:
@@ -230,10 +231,10 @@ async def _time_embedding(asker: _Asker, prompt: str, patience_s: float) -> Prob
     async with asyncio.timeout(patience_s):
         document = await asker.whole(prompt, 0)
     tokens = count_of(document.get("usage"), "prompt_tokens")
-    if not tokens:
-        return ProbeResult(void=Void.UNMEASURABLE, detail="no usage: the tokens read cannot be counted")
-    took = _now() - began
-    return ProbeResult(tokens / took, tokens=tokens, prompt_tokens=tokens, ttft_s=took)
+    took, vectors = _now() - began, document.get("data")
+    if not vectors or not isinstance(vectors, list):
+        return ProbeResult(void=Void.NO_TOKENS, detail="the answer holds no embedding")
+    return ProbeResult((tokens or len(vectors)) / took, tokens=tokens or 0, prompt_tokens=tokens, ttft_s=took)
 
 
 class _Run:
