@@ -112,7 +112,7 @@ async def test_a_server_that_is_not_there_is_waited_for_and_taken_up_when_it_com
         try:
             await daemon.serving("worker", 10.0)
             assert (await ask(daemon, chat()))[0] == 200
-            assert await daemon.end(10.0) == 0
+            assert await daemon.end(15.0) == 0
         finally:
             await worker.end()
 
@@ -121,7 +121,7 @@ async def test_the_end_of_the_daemon_waits_for_no_server_that_is_not_there(tmp_p
     lane = {"attach": f"http://127.0.0.1:{find_free_port()}", "start_timeout": "1s"}
     async with running_daemon(tmp_path / "daemon", config(worker=lane)) as daemon:
         await daemon.lane_is("worker", "blocked", 10.0)
-        assert await daemon.end(5.0) == 0
+        assert await daemon.end(15.0) == 0
 
 
 async def test_its_output_is_not_ours_to_show(tmp_path: Path) -> None:
