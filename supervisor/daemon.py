@@ -29,6 +29,7 @@ from supervisor.settings import Settings
 from supervisor.shell.device import Device
 from supervisor.shell.eventbus import EventBus
 from supervisor.shell.fleet import Fleet
+from supervisor.shell.front.held_bytes import HeldBytes
 from supervisor.shell.front.refusal import RefusedError
 from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.machine import ports
@@ -168,6 +169,7 @@ class Daemon:
                 EventBus(),
                 Slots(settings.fleet.max_starting),
                 Slots(settings.fleet.max_recycling),
+                HeldBytes(settings.max_body),
                 under,
             )
 

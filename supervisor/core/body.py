@@ -77,6 +77,8 @@ class LaneBody:
         self.workers = Workers()
         self.crashes = CrashHistory()
         self.allowance = RecycleAllowance()
+        self.objection = ""
+        """Why a recycle that the worker's readings speak for does not happen, in words; empty if none is called for."""
         self.is_window_open = True
         self.is_hurried = False
         """A person wants it stopped at once."""
@@ -133,7 +135,13 @@ class LaneBody:
                 raise ImpossibleTransitionError(self.name, self.state, state, reason)
             self.state = state
             self.since = at
+            self.objection = ""
         self.reason = reason
+
+    @property
+    def words(self) -> str:
+        """The reason of its state, and what else people are to know."""
+        return "; ".join(filter(None, (self.reason, self.objection)))
 
     @property
     def gate(self) -> GateMode:

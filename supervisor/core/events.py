@@ -6,7 +6,9 @@ worker carries its generation and is dropped when no worker of that generation i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from supervisor.core.own_words import OwnWords
 from supervisor.core.passive import StreamRate
@@ -78,6 +80,16 @@ class ProbeAsked(Event):
 @dataclass(frozen=True, slots=True)
 class BaselineForgotten(Event):
     """A person wants it learned anew what fresh means."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineRecalled(Event):
+    """Workers have another fingerprint from now on, and a baseline belongs to one. ``baseline``: what was learned of
+    this one before, as the judge wrote it; None: nothing.
+    """
+
+    fingerprint: str
+    baseline: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)

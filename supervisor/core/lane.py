@@ -60,6 +60,7 @@ TABLE: dict[type[ev.Event], Row] = {
     ev.RecycleAsked: Row(to_person.recycle, _SERVED),
     ev.ProbeAsked: Row(to_person.probe, SERVES),
     ev.BaselineForgotten: Row(to_person.forget_baseline, _ALL),
+    ev.BaselineRecalled: Row(to_person.recall_baseline, _ALL),
     ev.RoomWanted: Row(to_gate.room_wanted, SERVES),
     ev.TermsChanged: Row(to_person.change_terms, _ALL),
     ev.WindowChanged: Row(to_person.change_window, _ALL),

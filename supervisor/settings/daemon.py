@@ -88,7 +88,7 @@ class TopSettings(Block):
         [], "Host names beside IP literals, localhost, the machine's own names and .local."
     )
     allowed_origins: tuple[Text, ...] = key([], "Origins that may call /v1 from a browser.")
-    max_body: Size = key("64MB", "Largest request body.")
+    max_body: Size = key("64MB", "Largest request body; those that wait may take 8 times as much, over all lanes.")
     state_dir: Location = Field(
         default_factory=lambda: Path(platformdirs.user_state_path("freshlane")),
         description="Where records, baselines, logs and tokens are kept; default: the platform's state folder.",

@@ -205,6 +205,7 @@ class Fleet:
     def _take_fleet_settings(self) -> None:
         self._around.starts.resize(self.settings.fleet.max_starting)
         self._around.recycles.resize(self.settings.fleet.max_recycling)
+        self._around.held.take(self.settings.max_body)
         self._around.history.keep(self.settings.history.keep)
         self._announcer.settings = self.settings.on_recycle
 

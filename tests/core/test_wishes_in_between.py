@@ -131,7 +131,7 @@ def test_a_memory_limit_below_what_a_worker_needs_does_not_recycle_without_end()
     for _ in range(10):
         grown(stage, gigabytes=9)
     assert [record.trigger for record in stage.records] == [Trigger.MEMORY] * 2
-    assert "max_per_hour" in stage.lane.body.reason
+    assert "max_per_hour" in stage.lane.body.words
 
 
 def test_a_memory_limit_only_advises_where_recycling_is_off() -> None:
@@ -139,4 +139,26 @@ def test_a_memory_limit_only_advises_where_recycling_is_off() -> None:
     stage.start()
     grown(stage, gigabytes=9)
     assert not stage.records
-    assert "memory.limit" in stage.lane.body.reason
+    assert "memory.limit" in stage.lane.body.words
+
+
+def test_why_it_is_not_recycled_is_said_only_as_long_as_it_holds() -> None:
+    stage = Stage(replace(TERMS, memory_limit_bytes=8 * 10**9, recycle=replace(TERMS.recycle, is_off=True)))
+    stage.start()
+    before = stage.lane.body.words
+    grown(stage, gigabytes=9)
+    assert stage.lane.body.words != before
+    grown(stage, gigabytes=7)
+    assert stage.lane.body.words == before
+
+
+def test_another_reason_why_it_is_not_recycled_takes_the_place_of_the_first() -> None:
+    terms = replace(TERMS, memory_limit_bytes=8 * 10**9)
+    stage = Stage(replace(terms, recycle=replace(TERMS.recycle, is_off=True)))
+    stage.start()
+    grown(stage, gigabytes=9)
+    advised = replace(terms, recycle=replace(TERMS.recycle, is_advised_only=True))
+    stage.tell(ev.TermsChanged(stage.at, advised, needs_worker=False))
+    grown(stage, gigabytes=9)
+    assert "recycling is off" not in stage.lane.body.words
+    assert "a person decides" in stage.lane.body.words

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from supervisor.shell.front import gate as gate_module
 from supervisor.shell.front.gate import Gate, GateTerms, Mode
+from supervisor.shell.front.held_bytes import LARGEST_BODIES, HeldBytes
 from supervisor.shell.front.refusal import RefusedError
 from supervisor.shell.front.ticket import InterruptedAnswerError, Ticket
 from supervisor.shell.front.upstream import Upstream
@@ -135,6 +136,33 @@ async def test_a_full_queue_refuses_with_a_time_to_come_again() -> None:
         gate.enter("b")
     assert caught.value.status == 503
     assert "Retry-After" in caught.value.headers
+
+
+async def test_the_bodies_of_those_who_wait_are_bounded_over_all_lanes() -> None:
+    held = HeldBytes(max_body=10)
+    one, other = Gate(held=held), Gate(held=held)
+    waiting = [one.enter(str(number), body_bytes=10) for number in range(LARGEST_BODIES)]
+    with pytest.raises(RefusedError) as caught:
+        other.enter("too much", body_bytes=1)
+    assert (caught.value.status, caught.value.code) == (503, "too_much_held")
+    assert "max_body" in caught.value.message
+    assert caught.value.headers["Retry-After"]
+    one.leave(waiting[0])
+    other.enter("has room now", body_bytes=10)
+    one.open(FIRST)
+    assert held.held == 10, "who is sent waits no more"
+
+
+async def test_a_request_that_is_sent_again_waits_whatever_the_limit() -> None:
+    held = HeldBytes(max_body=1)
+    gate = Gate(held=held)
+    gate.open(FIRST)
+    ticket = gate.enter("a", body_bytes=100)
+    gate.worker_died(1)
+    gate.send_again(ticket)
+    assert (gate.queued, held.held) == (1, 100)
+    gate.refuse("stopped")
+    assert held.held == 0
 
 
 async def test_nobody_waits_longer_than_the_hold_timeout() -> None:

@@ -94,3 +94,15 @@ def test_the_worst_since_a_moment_is_the_largest_of_what_came_after_it() -> None
     for at in range(len(sizes)):
         assert worst.since(at - 0.5) == max(sizes[at:])
     assert worst.since(100) == 0
+
+
+async def test_a_lag_is_told_once_to_who_asks_after_each_look() -> None:
+    lag = LoopLag(every_s=0.02)
+    lag.start()
+    began = time.monotonic()
+    block(0.3)
+    assert lag.worst_since(began) > 0.25
+    looked = time.monotonic()
+    await wait_until(lambda: lag._worst.since(looked) > 0.25, what="the sample")
+    assert lag.worst_since(looked) < 0.15
+    lag.close()

@@ -14,6 +14,7 @@ from supervisor.journal import Journal
 from supervisor.settings import Settings
 from supervisor.shell.device import Device
 from supervisor.shell.eventbus import EventBus
+from supervisor.shell.front.held_bytes import HeldBytes
 from supervisor.shell.lane.runner import Runner
 from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.machine.clock import Clock
@@ -38,7 +39,18 @@ async def surroundings(folder: Path, settings: Settings) -> AsyncIterator[Surrou
         host = Host()
         host.start()
         closing.callback(host.close)
-        shared = (clock, host, Device(), Ledger(folder), journal, history, EventBus(), Slots(1), Slots(1))
+        shared = (
+            clock,
+            host,
+            Device(),
+            Ledger(folder),
+            journal,
+            history,
+            EventBus(),
+            Slots(1),
+            Slots(1),
+            HeldBytes(settings.max_body),
+        )
         yield Surroundings(folder, settings.log, *shared)
 
 
@@ -66,6 +78,31 @@ async def test_a_recycle_under_way_gets_its_record_and_what_the_lane_has_learned
         assert runner.last_record
         assert runner.last_record["id"] == record["id"]
         assert runner.lane.body.workers.peak_memory_bytes >= peak
+        runner.tell(ev.StartAsked(around.clock.now()))
+        await runner.until(lambda: runner.lane.state is LaneState.SERVING or None, 30)
+        runner.tell(ev.StopAsked(around.clock.now(), is_now=True))
+        await runner.until(lambda: runner.is_without_worker or None, 30)
+        await runner.close()
+
+
+async def test_a_fault_within_a_fault_is_a_failed_lane_that_a_person_can_start_again(tmp_path: Path) -> None:
+    text = f"lanes: {{chat: {{command: {fake_command()}, canary: {{max_tokens: 12}}, recycle: {{wait_idle: 60s}}}}}}"
+    settings = loaded(text, folder=tmp_path).settings
+    lane = settings.lanes["chat"]
+    async with surroundings(tmp_path, settings) as around:
+        runner = Runner(lane, lane_terms(settings, lane, memory_total_bytes=10**12, is_macos=True), around)
+        await runner.open()
+        runner.tell(ev.StartAsked(around.clock.now()))
+        await runner.until(lambda: runner.lane.state is LaneState.SERVING or None, 30)
+        ticket = runner.gate.enter("in flight")
+        runner.tell(ev.RecycleAsked(around.clock.now()))
+        await runner.until(lambda: runner.lane.organs.recycler.under_way, 10)
+        await around.journal.close()
+        runner.tell(ev.WorkerReady(around.clock.now(), runner.lane.body.active.generation))
+        await runner.until(lambda: runner.lane.state is LaneState.FAILED or None, 30)
+        assert "a fault of freshlane" in runner.snapshot()["reason"]
+        assert runner.is_without_worker
+        runner.gate.leave(ticket)
         runner.tell(ev.StartAsked(around.clock.now()))
         await runner.until(lambda: runner.lane.state is LaneState.SERVING or None, 30)
         runner.tell(ev.StopAsked(around.clock.now(), is_now=True))

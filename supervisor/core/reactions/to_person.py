@@ -6,6 +6,7 @@ from supervisor.core.body import Goal
 from supervisor.core.commands import CutRequests, HoldGate
 from supervisor.core.events import (
     BaselineForgotten,
+    BaselineRecalled,
     DrainAsked,
     ProbeAsked,
     RecycleAsked,
@@ -118,6 +119,13 @@ def probe(lane: Organs, event: ProbeAsked) -> None:
 def forget_baseline(lane: Organs, _event: BaselineForgotten) -> None:
     """Learn anew what fresh means."""
     lane.judge.reset()
+
+
+def recall_baseline(lane: Organs, event: BaselineRecalled) -> None:
+    """What was learned of workers of another kind does not hold for this one."""
+    lane.judge.reset()
+    if event.baseline is not None:
+        lane.judge.restore(event.baseline)
 
 
 def change_terms(lane: Organs, event: TermsChanged) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-from supervisor.core.body import Goal
+from supervisor.core.body import Goal, LaneBody
 from supervisor.core.commands import SpawnWorker
 from supervisor.core.events import (
     RequestPoisoned,
@@ -24,6 +25,7 @@ from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import Replace, TimerName, Trigger
 
 _S = LaneState
+NUMBER = re.compile(r"\d+")
 
 
 def room_found(lane: Organs, event: RoomFound) -> None:
@@ -138,7 +140,9 @@ def measured(lane: Organs, event: WorkerMeasured) -> None:
         lane.recycle(event.at, *body.owed, before=lane.judge.verdict)
         return
     wanted = _too_big(lane, event) or _budget_spent(lane, event)
-    if wanted and _recycled(lane, event.at, wanted):
+    if wanted is None:
+        body.objection = ""
+    elif _recycled(lane, event.at, wanted):
         return
     if terms.idle_unload_s is not None and event.idle_s >= terms.idle_unload_s:
         lane.measurer.stand_down()
@@ -176,7 +180,7 @@ def _budget_spent(lane: Organs, event: WorkerMeasured) -> Wanted | None:
 
 
 def _recycled(lane: Organs, at: float, wanted: Wanted) -> bool:
-    """Begin it, or say why not: once, for readings come every other second."""
+    """Begin it, or say why not."""
     body = lane.body
     objection = body.allowance.objection(
         at,
@@ -188,9 +192,15 @@ def _recycled(lane: Organs, at: float, wanted: Wanted) -> bool:
     )
     if objection is None:
         lane.recycle(at, wanted.trigger, wanted.reason, before=lane.judge.verdict)
-    elif not body.reason.startswith(wanted.limit):
-        body.reason = f"{wanted.limit}; not recycled: {objection}"
+    else:
+        _object(body, f"{wanted.limit}; not recycled: {objection}")
     return objection is None
+
+
+def _object(body: LaneBody, words: str) -> None:
+    """Said anew only if more than its numbers has changed, for readings come every other second."""
+    if NUMBER.sub("", words) != NUMBER.sub("", body.objection):
+        body.objection = words
 
 
 def poisoned(lane: Organs, event: RequestPoisoned) -> None:

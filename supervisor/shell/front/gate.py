@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from supervisor.shell.front import refusal as refusals
 from supervisor.shell.front.counts import Counts, Totals
+from supervisor.shell.front.held_bytes import HeldBytes
 from supervisor.shell.front.refusal import RefusedError
 from supervisor.shell.front.stream_count import StreamCount
 from supervisor.shell.front.ticket import Ticket
@@ -28,6 +29,7 @@ DEATH_GRACE_S = 1.0
 """What a dead worker had sent may still be read for so long; a descendant can hold its socket open for ever."""
 
 RETRY_AFTER_S = 5.0
+USUAL_MAX_BODY = 64_000_000
 REMEMBERED_DEATHS = 16
 
 
@@ -63,6 +65,7 @@ class Gate:
         max_queue: int = 64,
         hold_timeout_s: float = 240.0,
         comments_after_s: float | None = 15.0,
+        held: HeldBytes | None = None,
     ) -> None:
         self.terms = GateTerms(max_inflight, max_queue, hold_timeout_s, comments_after_s)
         self.on_emptied: Callable[[int], None] = _ignore
@@ -79,7 +82,8 @@ class Gate:
         self._retry_after_s: float | None = None
         self._pause: str | None = None
         self._upstream: Upstream | None = None
-        self._waiting = WaitingRoom()
+        self._held = held or HeldBytes(USUAL_MAX_BODY)
+        self._waiting = WaitingRoom(self._held)
         self._inflight: dict[Ticket, int] = {}
         self._owed: set[int] = set()
         self._dead: deque[int] = deque(maxlen=REMEMBERED_DEATHS)
@@ -231,6 +235,9 @@ class Gate:
         elif len(self._waiting) >= self.terms.max_queue:
             self._counts.failed(None)
             raise refusals.queue_is_full(len(self._waiting), RETRY_AFTER_S)
+        elif not self._held.has_room(body_bytes):
+            self._counts.failed(None)
+            raise refusals.too_much_is_held(self._held.limit, RETRY_AFTER_S)
         else:
             self._wait(ticket)
         self._settle()

@@ -10,6 +10,7 @@ from supervisor.errors import FreshlaneError
 from supervisor.jsontext import encode
 
 CUT = "stream_cut"
+CROWDED_RETRY_S = 5.0
 
 NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 """OpenAI's own clients obey it."""
@@ -68,6 +69,18 @@ def queue_is_full(length: int, retry_after_s: float) -> RefusedError:
     """As many wait as may wait."""
     text = f"{length} requests wait for this lane already (max_queue); try again later."
     return RefusedError(503, "queue_full", text, retry_after_s=retry_after_s)
+
+
+def is_crowded(waiting: int) -> RefusedError:
+    """The lane has not come to what it was asked before."""
+    text = f"{waiting} events wait for this lane's attention already; see the daemon's log, and ask again later."
+    return RefusedError(503, "lane_crowded", text, retry_after_s=CROWDED_RETRY_S)
+
+
+def too_much_is_held(limit_bytes: int, retry_after_s: float) -> RefusedError:
+    """The bodies of those who wait take as much memory as they may."""
+    text = f"Requests that wait hold {limit_bytes / 1e6:.0f} MB already, the most for all lanes (8 x max_body)."
+    return RefusedError(503, "too_much_held", text, retry_after_s=retry_after_s)
 
 
 def hold_timed_out(waited_s: float, reason: str, retry_after_s: float) -> RefusedError:

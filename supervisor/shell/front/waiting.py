@@ -6,6 +6,7 @@ import asyncio
 from bisect import insort
 from collections.abc import Callable, Iterator
 
+from supervisor.shell.front.held_bytes import HeldBytes
 from supervisor.shell.front.refusal import RefusedError
 from supervisor.shell.front.ticket import Ticket
 
@@ -13,8 +14,9 @@ from supervisor.shell.front.ticket import Ticket
 class WaitingRoom:
     """A queue by order of arrival: who was sent and comes back stands where it stood before."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: HeldBytes) -> None:
         self._tickets: list[Ticket] = []
+        self._held = held
 
     def __len__(self) -> int:
         return len(self._tickets)
@@ -34,6 +36,7 @@ class WaitingRoom:
         """Let it wait, for at most ``due_s`` seconds: then ``end`` is called, and decides."""
         if ticket not in self._tickets:
             insort(self._tickets, ticket, key=lambda waiting: waiting.number)
+            self._held.add(ticket.body_bytes)
         ticket.forget_timer()
         ticket.timer = asyncio.get_running_loop().call_later(due_s, end, ticket)
 
@@ -41,6 +44,7 @@ class WaitingRoom:
         """It is sent, or its client has left."""
         if ticket in self._tickets:
             self._tickets.remove(ticket)
+            self._held.remove(ticket.body_bytes)
         ticket.forget_timer()
 
     def refuse(self, ticket: Ticket, refusal: RefusedError) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from supervisor.core.events import BaselineRecalled
 from supervisor.core.judge import Judge
 from supervisor.settings import LaneSettings
 from supervisor.shell.lane.fingerprint import fingerprint_of, fingerprint_parts
@@ -23,12 +24,15 @@ class BaselineBook:
         self._changed: dict[str, Any] | None = None
         self._kept: dict[str, Any] = {}
 
-    async def look(self, settings: LaneSettings, under: str | None) -> None:
-        """See whether it is still the same worker on the same machine; with another one, what was learned is void."""
+    async def look(self, settings: LaneSettings, under: str | None) -> BaselineRecalled | None:
+        """See whether it is still the same worker on the same machine; with another one, what was learned is void.
+
+        Then it is for the lane to take up what was learned of that one before.
+        """
         parts = await asyncio.to_thread(fingerprint_parts, settings, under)
         now = fingerprint_of(parts)
         if now == self.fingerprint:
-            return
+            return None
         if not self.fingerprint:
             await self._recall_parts()
         if self._parts and self._parts != parts:
@@ -36,8 +40,10 @@ class BaselineBook:
             self._changed = {"time": rfc3339(self._memory.clock.wall()), "parts": changed}
         self.fingerprint, self._parts = now, parts
         await self._memory.keep_fingerprint({"parts": parts, "changed": self._changed})
-        self._judge.reset()
-        await self._memory.recall_baseline(self._judge, now)
+        return BaselineRecalled(self._memory.clock.now(), now, await self._memory.kept_baseline(now))
+
+    def taken_up(self) -> None:
+        """The lane has taken up what was kept."""
         self._kept = self._judge.to_json()
 
     async def _recall_parts(self) -> None:

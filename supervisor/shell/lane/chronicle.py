@@ -28,7 +28,7 @@ class Chronicle:
 
     def look(self, lane: Lane) -> None:
         """Say what is new about the lane."""
-        state, reason = lane.state.value, lane.body.reason
+        state, reason = lane.state.value, lane.body.words
         if (state, reason) != self._told:
             was, self._told = self._told[0], (state, reason)
             document = {"state": state, "was": was, "reason": reason, "next_action": lane.next_action}

@@ -63,11 +63,9 @@ class LaneMemory:
         """Drop them, of all fingerprints."""
         await self.history.forget_baselines(self.lane)
 
-    async def recall_baseline(self, judge: Judge, fingerprint: str) -> None:
-        """Give the judge what fresh means for a worker with this fingerprint, if it was measured before."""
-        document = await self.history.load_baseline(self.lane, fingerprint)
-        if document is not None:
-            judge.restore(document)
+    async def kept_baseline(self, fingerprint: str) -> dict[str, Any] | None:
+        """What fresh means for a worker with this fingerprint, if it was measured before."""
+        return await self.history.load_baseline(self.lane, fingerprint)
 
     async def keep_baseline(self, judge: Judge, fingerprint: str) -> None:
         """Make the baseline durable."""

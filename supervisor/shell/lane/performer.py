@@ -47,7 +47,7 @@ class Performer:
     ) -> None:
         self.settings = settings
         self.body: LaneBody | None = None
-        self.gate = Gate()
+        self.gate = Gate(held=around.held)
         self.gate.terms = gate_terms(settings)
         self.gate.on_emptied = lambda generation: tell(ev.GateEmptied(self._now(), generation))
         self.gate.on_idled = lambda: tell(ev.GateIdled(self._now()))

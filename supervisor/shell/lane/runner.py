@@ -23,9 +23,11 @@ from supervisor.core.record import Outcome
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import LaneTerms
 from supervisor.settings import LaneSettings
+from supervisor.shell.front import refusal as refusals
 from supervisor.shell.front.gate import Gate
 from supervisor.shell.lane.baseline_book import BaselineBook
 from supervisor.shell.lane.chronicle import Chronicle
+from supervisor.shell.lane.inbox import Inbox
 from supervisor.shell.lane.performer import Performer
 from supervisor.shell.lane.snapshot import lane_snapshot
 from supervisor.shell.lane.surroundings import Surroundings
@@ -57,7 +59,7 @@ class Runner:
         """Whether it has served once in this daemon's life."""
         self._around = around
         self._tasks = Tasks()
-        self._queue: asyncio.Queue[ev.Event] = asyncio.Queue()
+        self._inbox = Inbox()
         self._changed = asyncio.Event()
         self._chronicle = Chronicle(settings.name, around)
         self._performer = Performer(
@@ -66,6 +68,7 @@ class Runner:
         self._performer.body = self.lane.body
         self._book = BaselineBook(self.lane.organs.judge, self._performer.memory)
         self._taking_since: float | None = None
+        self._is_closing = False
 
     @property
     def name(self) -> str:
@@ -96,13 +99,14 @@ class Runner:
     async def open(self) -> None:
         """Recall what an earlier daemon kept, and begin to take events."""
         await self._performer.memory.recall(self.lane.body)
-        await self._book.look(self.settings, self._around.under)
+        await self._look_at_fingerprint()
         self._around.device.join(self.name, self.gate.inflight, self.gate.pause)
         self._around.neighbours.join(self.name, Neighbour(self._spare_s, self._make_room))
         self._tasks.start(self._run(), "runner")
 
     async def close(self) -> None:
         """Stop taking events and let go of everything; workers that still live are their tethers' to end."""
+        self._is_closing = True
         await self._performer.memory.keep(self.lane.body)
         self._around.recycles.give_back(self.name)
         self._around.device.leave(self.name)
@@ -112,7 +116,7 @@ class Runner:
 
     def tell(self, event: ev.Event) -> None:
         """Queue an event."""
-        self._queue.put_nowait(event)
+        self._inbox.put(event)
 
     async def until(self, fact: Callable[[], T | None], within_s: float | None) -> T:
         """Wait until ``fact`` gives something; looks after each event. Raises TimeoutError; None waits for ever."""
@@ -124,18 +128,22 @@ class Runner:
     async def caught_up(self) -> None:
         """Wait until what was told so far has been taken; a lane that is busy for long is not waited for."""
         with contextlib.suppress(TimeoutError):
-            await self.until(lambda: True if self._queue.empty() and self._taking_since is None else None, CATCH_UP_S)
+            await self.until(lambda: True if not self._inbox and self._taking_since is None else None, CATCH_UP_S)
 
     async def _run(self) -> None:
         while True:
-            event = await self._queue.get()
+            event = await self._inbox.get()
             self._taking_since = self._around.clock.now()
             try:
                 await self._take(event)
+                self._chronicle.look(self.lane)
+            except asyncio.CancelledError:
+                if self._is_closing:
+                    raise
+                await self._fail_surely(RuntimeError(f"{type(event).__name__} was broken off"))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with this lane, its siblings go on
-                await self._fail(error)
+                await self._fail_surely(error)
             self.has_served = self.has_served or self.lane.state in SERVES
-            self._chronicle.look(self.lane)
             self._taking_since = None
             self._changed.set()
             self._changed = asyncio.Event()
@@ -154,7 +162,7 @@ class Runner:
         """What the shell notes before the lane hears of it."""
         match event:
             case ev.WorkerSpawned():
-                await self._book.look(self.settings, self._around.under)
+                await self._look_at_fingerprint()
                 # A daemon that is killed now must not give this worker's generation to another one.
                 await self._performer.memory.keep(self.lane.body)
             case ev.WorkerReady():
@@ -173,22 +181,39 @@ class Runner:
             case _:
                 pass
 
+    async def _fail_surely(self, error: Exception) -> None:
+        """Whatever else breaks, the lane is seen to have failed, and its runner takes the next event."""
+        try:
+            await self._fail(error)
+            self._chronicle.look(self.lane)
+        except Exception as worse:
+            log.error("lane_fault", lane=self.name, error=repr(worse), exc_info=worse)
+            for generation in tuple(self._performer.attendants):
+                self._performer.part_with(generation)
+            self._begin_anew(error)
+
     async def _fail(self, error: Exception) -> None:
         """A fault of this program: the lane ends its workers and waits for a person."""
         log.error("lane_fault", lane=self.name, error=repr(error), exc_info=error)
-        old, performer = self.lane.body, self._performer
-        performer.timers.disarm_all()
-        performer.canaries.cancel()
+        self._performer.timers.disarm_all()
+        self._performer.canaries.cancel()
         self._around.device.let_go(self.name)
         self.gate.refuse(str(error), None)
-        await self._close_papers()
         self._around.recycles.give_back(self.name)
-        await self._end_workers()
+        try:
+            await self._close_papers()
+        finally:
+            await self._end_workers()
+        self._begin_anew(error)
+
+    def _begin_anew(self, error: Exception) -> None:
+        """A machine without the broken one's state, but with what the lane has learned; it has failed."""
+        old = self.lane.body
         self.lane = Lane(old.name, old.terms, self.lane.organs.judge, Cadence(old.terms.canary), old.wish)
-        performer.body = self.lane.body
+        self._performer.body = self.lane.body
         self.lane.body.inherit(old)
         self.lane.body.state, self.lane.body.since = LaneState.FAILED, self._around.clock.now()
-        self.lane.body.reason = f"a fault of freshlane: {error}"
+        self.lane.body.reason = f"a fault of freshlane: {str(error) or type(error).__name__}"
 
     async def _close_papers(self) -> None:
         """A recycle that was under way has failed with the lane, and its record says so."""
@@ -207,7 +232,7 @@ class Runner:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ENDING_S):
                 while attendants:
-                    event = await self._queue.get()
+                    event = await self._inbox.get()
                     if isinstance(event, ev.WorkerExited | ev.SpawnFailed):
                         self._performer.part_with(event.generation)
         for generation in tuple(attendants):
@@ -230,6 +255,12 @@ class Runner:
         self._chronicle.recycled(record)
         self._tasks.start(self._performer.memory.keep(self.lane.body), "keep the lane's memory")
 
+    async def _look_at_fingerprint(self) -> None:
+        recalled = await self._book.look(self.settings, self._around.under)
+        if recalled:
+            await self._take(recalled)
+            self._book.taken_up()
+
     # ---- what others read and ask ----
 
     def snapshot(self) -> dict[str, Any]:
@@ -247,6 +278,8 @@ class Runner:
 
     async def ask(self, what: What, reason: str = "", *, now: bool = False, wait: bool = False) -> dict[str, Any]:
         """What a person wants; see ``wishes.ask`` for what it raises."""
+        if self._inbox.is_crowded:
+            raise refusals.is_crowded(len(self._inbox))
         return await ask(self, what, self._around.clock.now(), reason, now=now, wait=wait)
 
     def change(self, settings: LaneSettings, terms: LaneTerms, *, needs_worker: bool) -> None:

@@ -27,7 +27,7 @@ def lane_snapshot(
         "aliases": list(settings.aliases),
         "state": body.state.value,
         "since": clock.said(body.since),
-        "reason": f"{body.reason}: {trouble}" if trouble else body.reason,
+        "reason": f"{body.reason}: {trouble}" if trouble else body.words,
         "next_action": lane.next_action,
         "wish": body.wish.value,
         "worker": _worker(workers.active, clock),

@@ -10,6 +10,7 @@ from supervisor.journal import Journal
 from supervisor.settings import LogSettings
 from supervisor.shell.device import Device
 from supervisor.shell.eventbus import EventBus
+from supervisor.shell.front.held_bytes import HeldBytes
 from supervisor.shell.machine.clock import Clock
 from supervisor.shell.machine.host import Host
 from supervisor.shell.neighbours import Neighbours
@@ -32,6 +33,7 @@ class Surroundings:
     events: EventBus
     starts: Slots
     recycles: Slots
+    held: HeldBytes
     under: str | None = None
     """What started the daemon; None: a person, from a terminal."""
     neighbours: Neighbours = field(default_factory=Neighbours)

@@ -32,6 +32,10 @@ class Worst:
         """The largest since ``at``; 0 if there was none."""
         return next((size for seen, size in self._falling if seen >= at), 0.0)
 
+    def part_since(self, at: float) -> float:
+        """The same, each number taken as a time that ended when it was seen: only what of it lay after ``at``."""
+        return max((min(size, seen - at) for seen, size in self._falling if seen >= at), default=0.0)
+
 
 class LoopLag:
     """How late the event loop runs what is due, sampled every 0.25 s."""
@@ -56,9 +60,13 @@ class LoopLag:
             self._handle = None
 
     def worst_since(self, at: float) -> float:
-        """The longest delay in seconds since the monotonic moment ``at``, one that is under way included."""
-        under_way = time.monotonic() - self._due if self._handle else 0.0
-        return max(self._worst.since(at), under_way, 0.0)
+        """The longest delay in seconds since the monotonic moment ``at``, one that is under way included.
+
+        Of one that had begun before, only the rest counts: who asks again after each look hears of it once.
+        """
+        now = time.monotonic()
+        under_way = min(now - self._due, now - at) if self._handle else 0.0
+        return max(self._worst.part_since(at), under_way, 0.0)
 
     def _sample(self) -> None:
         now = time.monotonic()
