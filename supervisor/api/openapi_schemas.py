@@ -65,6 +65,13 @@ _WORKER = record(
     uptime_s=NUMBER,
     memory_bytes=COUNT_OR_NULL,
 )
+_CHANGE = {
+    "ratio": {**NUMBER, "description": "Fresh workers now over fresh workers then."},
+    "interval": list_of(NUMBER),
+    "now": {**TEXT, "description": "The versions, or the model, that changed."},
+    "then": TEXT,
+    "text": TEXT,
+}
 _BASELINE = record(
     decode_tok_s=NUMBER_OR_NULL,
     by_prompt_tokens=BY_SIZE,
@@ -82,6 +89,7 @@ _BASELINE = record(
         **record(tok_s=NUMBER_OR_NULL, by_prompt_tokens=BY_SIZE, spawns=COUNT, runs=COUNT, quality=TEXT_OR_NULL),
         "description": "The same of reading: prompt tokens a second.",
     },
+    version_change={**nullable(record(**_CHANGE)), "description": "What the newest change of version or model did."},
 )
 _SAMPLE = record(
     ("prompt_tokens", "purpose"),
@@ -241,6 +249,10 @@ SCHEMAS: dict[str, Schema] = {
         held=COUNT,
         failed=COUNT,
         gain={**NUMBER_OR_NULL, "description": "Tokens over those without the recycles, less one."},
+        version_changes={
+            **list_of(record(("lane",), lane=TEXT, **_CHANGE)),
+            "description": "What other versions did to lanes.",
+        },
     ),
     "Ask": {
         **record(reason={**TEXT, "maxLength": 500}, now={**FLAG, "description": "Answers in flight may be cut."}),

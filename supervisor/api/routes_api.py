@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator
+from typing import Any
 
 from aiohttp import web
 
@@ -13,6 +14,7 @@ from supervisor.api.fleet_view import FleetView, RunnerView
 from supervisor.api.params import ask_of, flag, moment, whole_number
 from supervisor.api.streams import stream
 from supervisor.api.worth import counted, worth
+from supervisor.core.version_change import KeptBaseline, version_change
 from supervisor.shell.front.refusal import RefusedError
 from supervisor.shell.lane.wishes import WHATS, What
 
@@ -67,7 +69,8 @@ class _ApiRoutes:
         return web.Response(text=past, headers={"Cache-Control": "no-store"})
 
     async def baseline(self, request: web.Request) -> web.StreamResponse:
-        return json_answer(self._runner(request).baseline())
+        runner = self._runner(request)
+        return json_answer({**runner.baseline(), "version_change": await self._change(runner)})
 
     async def reset_baseline(self, request: web.Request) -> web.StreamResponse:
         return json_answer(await self._runner(request).reset_baseline())
@@ -85,10 +88,18 @@ class _ApiRoutes:
         records = counted(await self._fleet.journal.records(None, MOST_RECYCLES), since)
         lanes = sorted({str(record.get("lane")) for record in records})
         samples = {lane: await self._fleet.history.samples(lane, since) for lane in lanes}
-        return json_answer({"since": since, **worth(records, samples)})
+        changes = {name: await self._change(runner) for name, runner in self._fleet.runners.items()}
+        told = [{"lane": name, **change} for name, change in changes.items() if change is not None]
+        return json_answer({"since": since, **worth(records, samples), "version_changes": told})
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         return await answer_events(request, self._fleet.events)
+
+    async def _change(self, runner: RunnerView) -> dict[str, Any] | None:
+        """What the newest change of version or model did to a lane's fresh workers, if anything tells."""
+        kept = [KeptBaseline(**row) for row in await self._fleet.history.baselines(runner.name)]
+        change = version_change(kept, str(runner.baseline().get("fingerprint")))
+        return change.to_json() if change is not None else None
 
     def _runner(self, request: web.Request) -> RunnerView:
         name = request.match_info["lane"]

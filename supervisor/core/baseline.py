@@ -239,6 +239,11 @@ class Baseline:
         """Workers they came from."""
         return len(self._spawns.get(size, []))
 
+    @property
+    def sizes(self) -> list[int]:
+        """Prompt sizes at which anything was measured."""
+        return sorted(self._spawns)
+
     def is_full(self, size: int) -> bool:
         """Whether enough runs of enough spawns are in."""
         return self.spawns(size) >= SPAWNS_WHEN_FULL and self.runs(size) >= RUNS_WHEN_FULL

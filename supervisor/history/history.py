@@ -96,6 +96,15 @@ class History:
         query = "SELECT document FROM baselines WHERE lane = ? AND fingerprint = ?"
         return await self._document(query, (lane, fingerprint))
 
+    async def baselines(self, lane: str) -> list[dict[str, Any]]:
+        """The lane's baselines of all fingerprints: {fingerprint, wall, document}; ``wall`` of its last change."""
+        query = "SELECT fingerprint, wall, document FROM baselines WHERE lane = ?"
+        rows = await self._run(lambda: self._opened().read(query, (lane,)))
+        return [
+            {"fingerprint": fingerprint, "wall": wall, "document": decode(document) or {}}
+            for fingerprint, wall, document in rows or []
+        ]
+
     async def forget_baselines(self, lane: str) -> None:
         """Drop the lane's baselines of all fingerprints."""
         await self._write("DELETE FROM baselines WHERE lane = ?", (lane,))

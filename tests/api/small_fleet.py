@@ -36,6 +36,7 @@ class SmallRunner:
         self.lines = [f"line {number}" for number in range(300)]
         self.spoken: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.followers = 0
+        self.fingerprint = "now"
         self.spawns = 5
 
     def snapshot(self) -> dict[str, Any]:
@@ -79,7 +80,13 @@ class SmallRunner:
             self.followers -= 1
 
     def baseline(self) -> dict[str, Any]:
-        return {"lane": self.name, "decode_tok_s": 66.5 if self.spawns else None, "spawns": self.spawns, "runs": 9}
+        return {
+            "lane": self.name,
+            "fingerprint": self.fingerprint,
+            "decode_tok_s": 66.5 if self.spawns else None,
+            "spawns": self.spawns,
+            "runs": 9,
+        }
 
     async def reset_baseline(self) -> dict[str, Any]:
         self.spawns = 0

@@ -193,3 +193,18 @@ async def test_a_followed_output_that_ends_ends_the_answer(
     small_fleet.qwen.spoken.put_nowait(None)
     async with small_client.get("/api/lanes/qwen/logs?tail=0&follow=1") as answer:
         assert await asyncio.wait_for(answer.text(), 5) == "last words\n"
+
+
+async def test_what_another_version_did_is_told_with_the_baseline_and_with_what_it_was_worth(
+    small_client: aiohttp.ClientSession, small_fleet: SmallFleet
+) -> None:
+    for fingerprint, version, tok_s in (("before", "0.31.0", 60.0), ("now", "0.32.2", 50.0)):
+        ran = {"model": "qwen", "versions": {"mlx-lm": version}}
+        spawns = {"256": [[tok_s + spawn] * 8 for spawn in range(4)]}
+        await small_fleet.history.save_baseline("qwen", fingerprint, {"spawns": spawns, "ran": ran})
+    small_fleet.qwen.fingerprint = "now"
+    text = "since mlx-lm 0.32.2 a fresh worker does 16 % less than with mlx-lm 0.31.0 (13 % to 19 %)"
+    assert (await get(small_client, "/api/lanes/qwen/baseline"))["version_change"]["text"] == text
+    [change] = (await get(small_client, "/api/worth"))["version_changes"]
+    assert (change["lane"], change["text"]) == ("qwen", text)
+    assert (await get(small_client, "/api/lanes/a%2Fb/baseline"))["version_change"] is None

@@ -8,9 +8,13 @@ export function monday(now) {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() - days).getTime() / 1000;
 }
 
-/** "Since Monday: 3 recycles, +41 % tokens, 3 min 32 s down, 5 requests held, 0 failed" */
+/** "Since Monday: 3 recycles, +41 % tokens, …, 0 failed"; and for each lane what another version did to it. */
 export function worthSentence(worth) {
   if (!worth) return "";
+  return [recycles(worth), ...(worth.version_changes ?? []).map((change) => `${change.lane}: ${change.text}`)].join(" · ");
+}
+
+function recycles(worth) {
   if (!worth.recycles) return "Since Monday: no recycle was needed";
   const gain = worth.gain >= 0.005 ? `+${Math.round(worth.gain * 100)} % tokens` : null;
   return `Since Monday: ${[

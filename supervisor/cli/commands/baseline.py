@@ -32,10 +32,9 @@ def baseline(
 
     async def ask(daemon: Daemon) -> dict[str, Any]:
         if lane is None:
-            document = await daemon.get("/api/lanes")
-            return {str(one["name"]): one.get("baseline") for one in document["lanes"]}
-        path = f"/api/lanes/{quote(lane, safe='')}/baseline"
-        return await (daemon.delete(path) if reset else daemon.get(path))
+            names = [str(each["name"]) for each in (await daemon.get("/api/lanes"))["lanes"]]
+            return {name: await daemon.get(_path(name)) for name in names}
+        return await (daemon.delete(_path(lane)) if reset else daemon.get(_path(lane)))
 
     document = talk(config, url, ask)
     if as_json:
@@ -43,5 +42,9 @@ def baseline(
     elif reset:
         say(f"{lane}: forgotten; the next fresh workers measure it anew")
     else:
-        known: Mapping[str, Any] = document if lane is None else {lane: document.get("baseline", document)}
+        known: Mapping[str, Any] = document if lane is None else {lane: document}
         say(*baseline_lines(known, width(), out()))
+
+
+def _path(lane: str) -> str:
+    return f"/api/lanes/{quote(lane, safe='')}/baseline"

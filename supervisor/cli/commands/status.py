@@ -42,6 +42,8 @@ def status(
         say(*lanes_table(document["lanes"], width(), out()))
         if worth:
             say(*hang(Text(worth_line(worth), style="quiet"), width(), out()))
+            for change in worth.get("version_changes") or ():
+                say(*hang(Text(f"{change['lane']}: {change['text']}", style="warn"), width(), out()))
         for trouble in (document.get("journal_trouble"), document.get("history_trouble")):
             if trouble:
                 warn(str(trouble))

@@ -27,6 +27,9 @@ def baseline_lines(baselines: Mapping[str, Any], width: int | None, console: Con
         lines += hang(text, width, console, rest=longest + 2)
         for words in _more(baseline):
             lines += hang(Text(" " * (longest + 2) + words, style="quiet"), width, console, rest=longest + 2)
+        if isinstance(baseline, Mapping) and baseline.get("version_change"):
+            change = Text(baseline["version_change"]["text"], style="warn")
+            lines += hang(change, width, console, first=longest + 2, rest=longest + 2)
     return lines
 
 
@@ -68,7 +71,7 @@ def _changed(baseline: Mapping[str, Any]) -> str:
 
 def fresh_in_words(baseline: object) -> Text:
     """``47.1 tok/s after 256 tokens, 43.9 after 3072; from 3 spawns and 24 runs; good``."""
-    if not isinstance(baseline, Mapping) or not baseline:
+    if not isinstance(baseline, Mapping) or not baseline.get("runs"):
         return Text("not known yet", style="quiet")
     parts = [_speeds_by_size(baseline), _where_from(baseline), _quality(baseline)]
     return Text("; ".join(part for part in parts if part))

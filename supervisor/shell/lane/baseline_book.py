@@ -10,6 +10,7 @@ from supervisor.core.judge import Judge
 from supervisor.settings import LaneSettings
 from supervisor.shell.lane.fingerprint import fingerprint_of, fingerprint_parts
 from supervisor.shell.lane.lane_memory import LaneMemory
+from supervisor.shell.lane.versions import what_runs
 from supervisor.shell.machine.clock import rfc3339
 
 
@@ -21,6 +22,7 @@ class BaselineBook:
         self._judge = judge
         self._memory = memory
         self._parts: dict[str, str] = {}
+        self._ran: dict[str, Any] = {}
         self._changed: dict[str, Any] | None = None
         self._kept: dict[str, Any] = {}
 
@@ -39,6 +41,7 @@ class BaselineBook:
             changed = sorted(name for name in self._parts.keys() | parts if self._parts.get(name) != parts.get(name))
             self._changed = {"time": rfc3339(self._memory.clock.wall()), "parts": changed}
         self.fingerprint, self._parts = now, parts
+        self._ran = await asyncio.to_thread(what_runs, settings)
         await self._memory.keep_fingerprint({"parts": parts, "changed": self._changed})
         return BaselineRecalled(self._memory.clock.now(), now, await self._memory.kept_baseline(now))
 
@@ -55,7 +58,7 @@ class BaselineBook:
         now = self._judge.to_json()
         if now != self._kept:
             self._kept = now
-            await self._memory.keep_baseline(self._judge, self.fingerprint)
+            await self._memory.keep_baseline(self._judge, self.fingerprint, self._ran)
 
     async def forget(self) -> None:
         """A person wants it learned anew, and the judge has forgotten it."""

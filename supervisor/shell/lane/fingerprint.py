@@ -8,17 +8,16 @@ import platform
 import shutil
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from supervisor.settings import LaneSettings
+from supervisor.shell.lane.versions import versions
 from supervisor.shell.machine import darwin
 from supervisor.shell.machine.strain import low_power
 
-ENGINE_PACKAGES = ("freshlane", "mlx", "mlx-lm")
 LARGEST_READ_BYTES = 1_000_000
 """Watched files are settings; of a larger file only size and time are taken."""
 
@@ -50,11 +49,15 @@ def _digest(value: Any) -> str:
 
 def _program(lane: LaneSettings) -> dict[str, Any]:
     if lane.is_ours:
-        return {f"version of {name}": _version(name) for name in ENGINE_PACKAGES}
+        return _versions(lane)
     if not lane.command:
         return {}
     path = shutil.which(lane.command[0])
-    return {"the program": [path, _stamp(Path(path).resolve())] if path else lane.command[0]}
+    return {"the program": [path, _stamp(Path(path).resolve())] if path else lane.command[0], **_versions(lane)}
+
+
+def _versions(lane: LaneSettings) -> dict[str, str]:
+    return {f"version of {name}": version for name, version in versions(lane).items()}
 
 
 def _files(lane: LaneSettings) -> dict[str, Any]:
@@ -86,10 +89,3 @@ def _machine() -> dict[str, Any]:
     if sys.platform == "darwin":
         told |= {"the limit of wired memory": darwin.wired_limit_mb(), "low power mode": low_power()}
     return told
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,6 @@ class LaneMemory:
         """What fresh means for a worker with this fingerprint, if it was measured before."""
         return await self.history.load_baseline(self.lane, fingerprint)
 
-    async def keep_baseline(self, judge: Judge, fingerprint: str) -> None:
-        """Make the baseline durable."""
-        await self.history.save_baseline(self.lane, fingerprint, judge.to_json())
+    async def keep_baseline(self, judge: Judge, fingerprint: str, ran: Mapping[str, Any]) -> None:
+        """Make the baseline durable, with what it was measured of."""
+        await self.history.save_baseline(self.lane, fingerprint, {**judge.to_json(), "ran": dict(ran)})
