@@ -5,6 +5,10 @@ A burst that led to a conviction was worth it and is paid back.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any, TypeGuard
+
 SAVED_FOR_S = 3600.0
 """A lane that needed no bursts has saved up the budget of this long."""
 
@@ -32,6 +36,18 @@ class BurstBudget:
         earned = MOST_BURSTS / PROBES_THAT_EARN_THEM * passed / self.every_s
         self._left = min(self._left + earned, float(MOST_BURSTS))
 
+    def to_json(self) -> dict[str, float]:
+        """What outlives the daemon; while it is down nothing is saved up."""
+        return {"savings_s": self._savings_s, "left": self._left}
+
+    def restore(self, document: Mapping[str, Any]) -> None:
+        """Take up what ``to_json`` gave; what cannot be read, and what is more than can be had, is left out."""
+        savings_s, left = document.get("savings_s"), document.get("left")
+        if _is_number(savings_s):
+            self._savings_s = min(float(savings_s), self._savings_s)
+        if _is_number(left):
+            self._left = min(max(float(left), 0.0), self._left)
+
     def can_afford(self, at: float) -> bool:
         """Whether another burst may begin."""
         self._pass_time(at)
@@ -56,3 +72,7 @@ class BurstBudget:
         self._savings_s += self._owed_s
         self._left += self._owed_bursts
         self.cleared()
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -278,14 +278,17 @@ class SpeedJudge:
         self._verdict = Verdict(Status.UNKNOWN, "the baseline was reset")
 
     def to_json(self) -> dict[str, Any]:
-        """Baseline and noise: a life is judged by its own runs and does not outlive the daemon."""
-        return {**self._baseline.to_json(), "noise": self.noise.to_json()}
+        """Baseline, noise and budget: a life is judged by its own runs and does not outlive the daemon."""
+        return {**self._baseline.to_json(), "noise": self.noise.to_json(), "bursts": self._budget.to_json()}
 
     def restore(self, document: Mapping[str, Any]) -> None:
         """Take up what ``to_json`` gave."""
         self._baseline = Baseline.from_json(document)
         noise = document.get("noise")
         self.noise = LaneNoise.from_json(noise if isinstance(noise, Mapping) else {})
+        bursts = document.get("bursts")
+        self._budget = BurstBudget(self.terms.canary.burst_budget, self.terms.canary.every_s)
+        self._budget.restore(bursts if isinstance(bursts, Mapping) else {})
         self._begin_life()
 
 
