@@ -23,6 +23,15 @@ def decode(text: str | bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
+def decode_list(text: str | bytes) -> list[dict[str, Any]]:
+    """The objects in the list in ``text``; none if it is no list."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [one for one in document if isinstance(one, dict)] if isinstance(document, list) else []
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None

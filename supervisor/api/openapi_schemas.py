@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from supervisor.core.record import CauseKind, Outcome
+from supervisor.core.record import CauseKind, Effect, Outcome
 from supervisor.core.samples import Purpose, Status, Void
 from supervisor.core.states import LaneState
 from supervisor.core.terms import Replace, Trigger
@@ -208,7 +208,16 @@ _RECYCLE = record(
     drain=record(inflight=COUNT, waited_s=NUMBER, held=COUNT, cut=COUNT),
     stop=record(signal=TEXT_OR_NULL, took_s=NUMBER_OR_NULL, killed=FLAG),
     memory=record(before=COUNT_OR_NULL, after_exit=COUNT_OR_NULL, after_start=COUNT_OR_NULL),
-    remedies=list_of(record(name=TEXT, decode_tok_s=NUMBER_OR_NULL)),
+    remedies=list_of(
+        record(
+            name=TEXT,
+            decode_tok_s=NUMBER_OR_NULL,
+            before_tok_s=NUMBER,
+            ratio=NUMBER_OR_NULL,
+            took_s=NUMBER,
+            outcome=words(Effect),
+        )
+    ),
     replace=words(Replace),
     downtime_s=NUMBER,
     requests=record(held=COUNT, failed=COUNT, replayed=COUNT),

@@ -8,8 +8,10 @@ from supervisor.core.terms import (
     DegradedTerms,
     LaneTerms,
     RecycleTerms,
+    RemedyName,
     Replace,
 )
+from supervisor.presets import PRESETS
 from supervisor.settings import LaneSettings, Settings
 
 BUDGET_OF_MACHINE = 0.8
@@ -32,6 +34,7 @@ def lane_terms(settings: Settings, lane: LaneSettings, *, memory_total_bytes: in
         shutdown_timeout_s=settings.fleet.shutdown_timeout,
         stop_timeout_s=lane.stop_timeout,
         handoff_s=0.0 if lane.is_attached or not lane.prefix.handoff else lane.prefix.timeout,
+        remedies=_remedies(lane),
         may_kill=lane.kill == "if_hung",
         can_restart=_can_restart(lane),
         replace=_replace(lane, is_macos=is_macos),
@@ -71,6 +74,12 @@ def _recycle(lane: LaneSettings) -> RecycleTerms:
         after_requests=recycle.after.requests,
         after_uptime_s=recycle.after.uptime,
     )
+
+
+def _remedies(lane: LaneSettings) -> tuple[RemedyName, ...]:
+    """A known server has those of its preset; any other is asked in the words of the worker protocol."""
+    offered = PRESETS[lane.preset].remedies if lane.preset else tuple(RemedyName)
+    return tuple(name for name in RemedyName if name in offered)
 
 
 def _can_restart(lane: LaneSettings) -> bool:

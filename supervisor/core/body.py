@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from supervisor.core.cause import Life
 from supervisor.core.commands import (
     ArmTimer,
     AwaitRoom,
@@ -22,9 +23,11 @@ from supervisor.core.commands import (
     StopWorker,
 )
 from supervisor.core.policy import CrashHistory, RecycleAllowance
+from supervisor.core.remedy_memory import RemedyMemory
 from supervisor.core.states import GATE_BY_STATE, SUCCESSORS, GateMode, LaneState
 from supervisor.core.terms import LaneTerms, Replace, TimerName, Trigger, Wish
 from supervisor.core.workers import Worker, Workers
+from supervisor.core.worth import RecycleCost
 from supervisor.errors import ImpossibleTransitionError
 
 RESPAWN_HEADROOM = 1.1
@@ -79,6 +82,10 @@ class LaneBody:
         self.allowance = RecycleAllowance()
         self.objection = ""
         """Why a recycle that the worker's readings speak for does not happen, in words; empty if none is called for."""
+        self.remedies = RemedyMemory()
+        self.cost = RecycleCost()
+        self.life = Life()
+        """What was read of the active worker and of the machine."""
         self.is_window_open = True
         self.is_hurried = False
         """A person wants it stopped at once."""
@@ -95,6 +102,7 @@ class LaneBody:
         self.workers.last_generation = old.workers.last_generation
         self.workers.peak_memory_bytes = old.workers.peak_memory_bytes
         self.allowance, self.start_took_s = old.allowance, old.start_took_s
+        self.remedies, self.cost = old.remedies, old.cost
         self.is_window_open, self.is_leaving = old.is_window_open, old.is_leaving
 
     # ---- speaking ----

@@ -70,6 +70,11 @@ class Cadence:
         self._is_hurried = verdict.wants_soon
         self._wanted_size, self._wants_nonce = verdict.wants_size, verdict.wants_nonce
 
+    @property
+    def prefill_tok_s(self) -> float | None:
+        """How fast prompts were read when it was last measured."""
+        return self._prefill_tok_s
+
     # ---- what next ----
 
     def plan(self, at: float) -> tuple[int, bool]:  # noqa: ARG002 - a timetable may ask for the time; this one counts
@@ -127,7 +132,7 @@ class Cadence:
             self._refused.add(sample.prompt_tokens)
         if sample.void is not None and sample.void not in _POINTLESS:
             return
-        is_burst = sample.purpose is Purpose.BURST and self._last_end is not None
+        is_burst = sample.purpose in (Purpose.BURST, Purpose.REMEDY) and self._last_end is not None
         self._last_end = sample.at
         if sample.void is None or sample.void is Void.UNMEASURABLE:
             self._waits_since = sample.at

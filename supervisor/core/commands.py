@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from supervisor.core.record import RecycleRecord
 from supervisor.core.samples import Purpose
-from supervisor.core.terms import TimerName, Wish
+from supervisor.core.terms import RemedyName, TimerName, Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,15 @@ class RunCanary(Command):
 @dataclass(frozen=True, slots=True)
 class CancelCanary(Command):
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRemedy(Command):
+    """Ask the worker for a mild remedy; answers RemedyApplied, within ``within_s`` seconds."""
+
+    generation: int
+    name: RemedyName
+    within_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
+from supervisor.core.cause import NO_READING, HostReading
 from supervisor.core.own_words import OwnWords
 from supervisor.core.passive import StreamRate
 from supervisor.core.samples import Sample
-from supervisor.core.terms import LaneTerms, TimerName, Trigger
+from supervisor.core.terms import LaneTerms, RemedyName, TimerName, Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,34 @@ class WorkerMeasured(WorkerEvent):
     idle_s: float = 0.0
     own_words: OwnWords | None = None
     """What it says of itself; None where it tells nothing, or not yet."""
+    host: HostReading = NO_READING
+    """The machine at the same moment."""
+
+
+class RemedyAnswer(StrEnum):
+    """What came of asking a worker for a remedy."""
+
+    DONE = "done"
+    ABSENT = "absent"
+    """It has no such remedy."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyApplied(WorkerEvent):
+    """Answer to ``ApplyRemedy``."""
+
+    name: RemedyName
+    answer: RemedyAnswer
+    took_s: float = 0.0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWritten(Event):
+    """A recycle's record is complete. ``prefix_lost_tokens``: saved by the old worker and not restored by the new."""
+
+    prefix_lost_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

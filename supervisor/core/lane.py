@@ -80,6 +80,8 @@ TABLE: dict[type[ev.Event], Row] = {
     ev.StreamEnded: Row(to_gate.stream_ended, SERVES),
     ev.RecycleSlotGranted: Row(to_gate.slot_granted, _ALL),
     ev.SampleTaken: Row(to_canary.sampled, SERVES | {_S.WARMING}),
+    ev.RemedyApplied: Row(to_canary.remedied, SERVES),
+    ev.RecordWritten: Row(to_worker.record_written, _ALL),
     ev.TimerFired: Row(to_time.fired, _ALL),
 }
 """Total: every event there is."""

@@ -236,6 +236,16 @@ class Measurer:
             Status.UNKNOWN: Finding.NOTHING,
         }[verdict.status]
 
+    def observed_aside(self, sample: Sample) -> Finding:
+        """A run that something else has sent came back: judged like any other, and none follows from it."""
+        self._note(sample)
+        if self._failures >= FAILURES_THAT_MEAN_HUNG:
+            return Finding.HUNG
+        if sample.is_clean:
+            self.cadence.took(sample)
+            self.cadence.heed(self.judge.observe(sample))
+        return Finding.NOTHING
+
     def _continue(self, at: float) -> None:
         if self._pending is Purpose.BURST and self._is_holding:
             self._run_planned(at, idle_for_s=0.0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from supervisor.core.body import Goal, LaneBody
 from supervisor.core.cadence import Cadence
+from supervisor.core.cause import of_slowness
 from supervisor.core.commands import CutRequests
 from supervisor.core.judge import Judge
 from supervisor.core.measurer import Measurer
 from supervisor.core.overlap import Overlap
 from supervisor.core.record import Outcome
 from supervisor.core.recycler import Recycler
-from supervisor.core.samples import Status, Verdict
+from supervisor.core.remedies import Relief, Remedies
+from supervisor.core.samples import Sample, Status, Verdict
 from supervisor.core.states import LaneState
 from supervisor.core.terms import Replace, Trigger
 from supervisor.core.worth import Worth
@@ -31,6 +33,7 @@ class Organs:
         self.measurer = Measurer(body, judge, cadence)
         self.recycler = Recycler(body, judge)
         self.overlap = Overlap(body, self.recycler)
+        self.remedies = Remedies(body)
         self.worth = Worth()
         self._slow_spawns = 0
         """In a row."""
@@ -56,7 +59,7 @@ class Organs:
             return
         body, measurer = self.body, self.measurer
         rates = measurer.rates.get(measurer.smallest, [])
-        self.measurer.stand_down()
+        self.stand_down()
         body.start_took_s = at - body.active.begun_at
         speed = f"{rates[-1]:.1f} tok/s" if rates else "not measured yet"
         body.serve(at, f"generation {body.active.generation} serves ({speed})")
@@ -77,18 +80,19 @@ class Organs:
             self._slow_spawns = 0
             return False
         self._slow_spawns += 1
-        self.measurer.stand_down()
+        self.stand_down()
         recycler.finish(at)
         recycler.begin(at, Trigger.BAD_SPAWN, f"it came up slow: {judge.verdict.reason}", before=judge.verdict)
         return True
 
-    def weigh(self, at: float) -> None:
+    def weigh(self, sample: Sample, at: float) -> None:
         """A clean run is in: how much this life has done by now."""
         worker, verdict = self.body.active, self.judge.verdict
         if self.worth.generation != worker.generation:
             self.worth = Worth(worker.generation)
         if verdict.ratio is not None and verdict.status is not Status.UNKNOWN:
             self.worth.measured(worker.uptime_s(at), verdict.ratio)
+        self.body.life.ran(sample, verdict, self.measurer.passive.context_words(verdict.decode_tok_s))
 
     def objection(self, at: float) -> str | None:
         """Why the active worker may not be recycled for slowness now, in words; None if it may."""
@@ -101,11 +105,63 @@ class Organs:
             is_window_open=body.is_window_open,
         )
         if refusal is None:
-            cost_s = 0.0 if body.replace is Replace.OVERLAP else body.start_took_s
-            return self.worth.objection(cost_s)
+            return self.worth.objection(self._cost_s)
         if body.terms.recycle.is_advised_only:
-            return f"{refusal}; a new worker would have done {self.worth.lost_s:.0f} s more of work by now"
+            return "; ".join((refusal, self.worth.advice(self._cost_s, self.judge.fresh_tok_s)))
         return refusal
+
+    @property
+    def _cost_s(self) -> float:
+        """Seconds of service that a recycle would cost now."""
+        body = self.body
+        if body.replace is Replace.OVERLAP:
+            return 0.0
+        return body.cost.seconds(body.start_took_s, self.measurer.cadence.prefill_tok_s)
+
+    # ---- mild remedies ----
+
+    def try_remedies(self, at: float) -> bool:
+        """The worker is degraded: begin what it can undo by itself, if there is such a thing; whether there is."""
+        body, verdict = self.body, self.judge.verdict
+        is_free = body.terms.recycle.acts_alone and body.is_window_open and not body.allowance.is_held_off(at)
+        if not is_free or self.recycler.under_way:
+            return False
+        cause = of_slowness(body.life.evidence(verdict))
+        names = self.remedies.to_try(at, cause)
+        if not names:
+            return False
+        self.measurer.yield_gate()
+        self.stand_down()
+        return self.remedies.begin(names, verdict, cause)
+
+    def relieve(self, relief: Relief, at: float) -> None:
+        """A remedy was tried: end it if it cured the worker, or replace it after all."""
+        trial, body = self.remedies.trial, self.body
+        if trial is None or relief is Relief.GOES_ON:
+            return
+        self.remedies.drop()
+        if relief is Relief.CURED:
+            self.recycler.relieved(at, trial.verdict, trial.cause, tuple(trial.tried))
+            body.enter(LaneState.SERVING, at, f"{trial.tried[-1].name} cured it: {self.judge.verdict.reason}")
+            self.measurer.begin_cadence(at)
+        else:
+            self.recycle_degraded(at, trial.verdict)
+            if self.recycler.under_way is None:
+                self.measurer.begin_cadence(at)
+
+    def recycle_degraded(self, at: float, verdict: Verdict) -> None:
+        """Replace a worker that has aged, or say why not."""
+        body, objection = self.body, self.objection(at)
+        if objection is None:
+            body.enter(LaneState.SUSPECT, at, verdict.reason)
+            self.recycle(at, Trigger.DEGRADED, verdict.reason, before=verdict)
+        else:
+            body.enter(LaneState.SUSPECT, at, f"{verdict.reason}; not recycled: {objection}")
+
+    def stand_down(self) -> None:
+        """Something else is done with the lane: no canary and no remedy runs."""
+        self.measurer.stand_down()
+        self.remedies.drop()
 
     def reopen(self, at: float, reason: str) -> None:
         """Serve on with the worker that is there."""
@@ -122,13 +178,13 @@ class Organs:
     ) -> None:
         """Begin a recycle; canaries rest meanwhile, they would only be in its way."""
         self.measurer.yield_gate()
-        self.measurer.stand_down()
-        self.recycler.begin(at, trigger, reason, is_now=is_now, before=before)
+        self.stand_down()
+        self.recycler.begin(at, trigger, reason, is_now=is_now, before=before, remedies=self.remedies.tried())
 
     def replace_hung(self, at: float, evidence: str) -> None:
         """The worker gets nowhere: what it has is cut, and it is replaced, or ended if that was wanted anyway."""
         body = self.body
-        self.measurer.stand_down()
+        self.stand_down()
         if body.state in (LaneState.STARTING, LaneState.WARMING, LaneState.BLOCKED):
             body.stop_active(at, Goal.RETRY, evidence)
         elif body.goal in (Goal.STOP, Goal.UNLOAD):
@@ -141,7 +197,7 @@ class Organs:
     def crash(self, at: float, reason: str) -> None:
         """The active worker died by itself: the candidate steps in, or a new start follows after a pause."""
         body, dead = self.body, self.body.active
-        self.measurer.stand_down()
+        self.stand_down()
         body.crashes.add(at, dead.generation)
         self.recycler.crashed(at, dead, reason)
         if body.workers.candidate is None:

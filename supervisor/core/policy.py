@@ -95,6 +95,10 @@ class RecycleAllowance:
         """A recycle was aborted for want of a quiet moment: not before this time again."""
         self._retry_at = at
 
+    def is_held_off(self, at: float) -> bool:
+        """Whether the last ones brought nothing, and it is too early for the next."""
+        return at < self._hold_off_until
+
     def may_try_again(self, at: float) -> bool:
         """Whether the pause after an aborted try is over."""
         return at >= self._retry_at

@@ -37,6 +37,18 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+class Effect(StrEnum):
+    """What a mild remedy came to."""
+
+    CURED = "cured"
+    PARTIAL = "partial"
+    FUTILE = "futile"
+    FAILED = "failed"
+    """The worker could not apply it."""
+    UNMEASURED = "unmeasured"
+    """Clients left no quiet moment to measure it in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A kind, and the sentences with numbers that say so."""
@@ -65,6 +77,20 @@ class AfterSpeed:
     decode_tok_s: float | None = None
     ratio: float | None = None
     samples: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyFacts:
+    """One remedy that was tried first. Rates in tokens/s at the prompt size that was convicted."""
+
+    name: str
+    decode_tok_s: float | None
+    """After it."""
+    before_tok_s: float
+    ratio: float | None
+    """After it, to a fresh worker."""
+    took_s: float
+    outcome: Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +158,7 @@ class RecycleRecord:
     drain: DrainFacts = DrainFacts()
     stop: StopFacts = StopFacts()
     memory: MemoryFacts = MemoryFacts()
-    remedies: tuple[dict[str, Any], ...] = ()
+    remedies: tuple[RemedyFacts, ...] = ()
     replace: Replace = Replace.IN_PLACE
     downtime_s: float = 0.0
     """From the moment the old worker no longer served to the gate's opening on the new one; 0 when overlapped."""

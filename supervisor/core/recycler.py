@@ -7,9 +7,11 @@ stream. The other way, a new worker beside the old one, is in ``overlap``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from supervisor.core.body import Goal, LaneBody
+from supervisor.core.cause import cause_of
 from supervisor.core.commands import (
     AskRecycleSlot,
     CutRequests,
@@ -19,8 +21,8 @@ from supervisor.core.commands import (
     WriteRecord,
 )
 from supervisor.core.judge import Judge
-from supervisor.core.record import Cause, CauseKind, Outcome
-from supervisor.core.replacement import Replacement, Step, cause_of
+from supervisor.core.record import AfterSpeed, Cause, CauseKind, Outcome, RemedyFacts
+from supervisor.core.replacement import Replacement, Step
 from supervisor.core.samples import Verdict
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import Replace, TimerName, Trigger
@@ -50,7 +52,14 @@ class Recycler:
     # ---- beginning ----
 
     def begin(
-        self, at: float, trigger: Trigger, reason: str, *, is_now: bool = False, before: Verdict | None = None
+        self,
+        at: float,
+        trigger: Trigger,
+        reason: str,
+        *,
+        is_now: bool = False,
+        before: Verdict | None = None,
+        remedies: tuple[RemedyFacts, ...] = (),
     ) -> None:
         """Begin a recycle, or make the one under way more urgent."""
         body = self._body
@@ -63,7 +72,8 @@ class Recycler:
         replacement = Replacement(body.name, trigger, reason, at, replace, is_now=is_now, before=before)
         replacement.baseline_tok_s = self._judge.fresh_tok_s
         replacement.smallest = min(body.terms.canary.prompt_tokens)
-        replacement.cause = cause_of(trigger, before, reason, body.active.own_words)
+        replacement.cause = cause_of(trigger, body.life.evidence(before), reason)
+        replacement.remedies = remedies
         replacement.remember(body.active, at)
         self.under_way = replacement
         if trigger not in ASKED_FOR:
@@ -76,7 +86,7 @@ class Recycler:
     def _urge(self, at: float, replacement: Replacement, trigger: Trigger, reason: str, *, is_now: bool) -> None:
         replacement.is_now = replacement.is_now or is_now
         replacement.trigger, replacement.reason = trigger, reason
-        replacement.cause = cause_of(trigger, replacement.before, reason)
+        replacement.cause = cause_of(trigger, self._body.life.evidence(replacement.before), reason)
         self.drop_candidate(at)
         self._cut_and_stop(at, replacement)
 
@@ -98,12 +108,22 @@ class Recycler:
             self.under_way = replacement
         if replacement.unserved_at is None:
             replacement.trigger, replacement.reason = Trigger.CRASHED, reason
-            replacement.cause = cause_of(Trigger.CRASHED, None, reason)
+            replacement.cause = cause_of(Trigger.CRASHED, self._body.life.evidence(None), reason)
             replacement.remember(dead, at)
             replacement.unserved_at = replacement.exited_at = at
         replacement.replace = Replace.IN_PLACE
         replacement.step = Step.STARTING
         self._body.disarm(TimerName.WAIT_IDLE, TimerName.PROOF, TimerName.RETRY)
+
+    def relieved(self, at: float, before: Verdict, cause: Cause, remedies: tuple[RemedyFacts, ...]) -> None:
+        """A mild remedy, the last of these, cured the worker: a record is due all the same."""
+        body, cure = self._body, remedies[-1]
+        told = Replacement(body.name, Trigger.DEGRADED, before.reason, at, body.replace, before=before, cause=cause)
+        told.remedies = remedies
+        told.remember(body.active, at)
+        is_smallest = before.prompt_tokens == min(body.terms.canary.prompt_tokens)
+        after = AfterSpeed(cure.decode_tok_s if is_smallest else None, cure.ratio)
+        body.say(WriteRecord(dataclasses.replace(told.record(Outcome.CURED), after=after)))
 
     # ---- in place ----
 
@@ -259,6 +279,8 @@ class Recycler:
             body.allowance.cured()
         self.under_way = None
         replacement.ended_at = at
+        if replacement.replace is Replace.IN_PLACE and replacement.opened_at is not None:
+            body.cost.took(replacement.record(outcome))
         body.say(WriteRecord(replacement.record(outcome, following)))
         if replacement.has_slot:
             body.say(ReleaseRecycleSlot())

@@ -11,20 +11,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
-from supervisor.core.own_words import OwnWords
 from supervisor.core.record import (
     AfterSpeed,
     BeforeSpeed,
     Cause,
-    CauseKind,
     DrainFacts,
     OldWorker,
     Outcome,
     RecycleRecord,
+    RemedyFacts,
     StopFacts,
 )
 from supervisor.core.samples import Verdict
-from supervisor.core.step_yield import is_the_reason
 from supervisor.core.terms import Replace, Trigger
 from supervisor.core.workers import Worker
 
@@ -70,6 +68,8 @@ class Replacement:
     baseline_tok_s: float | None = None
     """What fresh means, at the smallest prompt size."""
     cause: Cause = field(default_factory=Cause)
+    remedies: tuple[RemedyFacts, ...] = ()
+    """What was tried on the old worker before."""
     old: OldWorker = field(default_factory=OldWorker)
     closed_at: float | None = None
     """When the gate began to hold."""
@@ -144,6 +144,7 @@ class Replacement:
             worker=self.old,
             drain=DrainFacts(waited_s=_between(self.closed_at, self.unserved_at) or 0.0),
             stop=StopFacts(took_s=_between(self.stop_sent_at, self.exited_at), killed=self.is_killed),
+            remedies=self.remedies,
             replace=self.replace,
             downtime_s=self._downtime_s(),
             after=self._after(),
@@ -175,33 +176,6 @@ class Replacement:
             return AfterSpeed()
         middle, fresh = median(self.rates), self.baseline_tok_s
         return AfterSpeed(middle, middle / fresh if fresh else None, tuple(self.rates))
-
-
-def cause_of(trigger: Trigger, verdict: Verdict | None, reason: str, said: OwnWords | None = None) -> Cause:
-    """The cause as far as the trigger and what the worker ``said`` of itself tell it."""
-    match trigger:
-        case Trigger.DEGRADED:
-            return _of_slowness(verdict, said or OwnWords())
-        case Trigger.HUNG:
-            return Cause(CauseKind.HANG, (reason,))
-        case Trigger.CRASHED:
-            return Cause(CauseKind.CRASH, (reason,))
-        case Trigger.MEMORY:
-            return Cause(CauseKind.MEMORY_PRESSURE, (reason,))
-        case Trigger.BAD_SPAWN:
-            return Cause(CauseKind.BAD_SPAWN, (reason,))
-        case _:
-            return Cause(CauseKind.NONE, (reason,) if reason else ())
-
-
-def _of_slowness(verdict: Verdict | None, said: OwnWords) -> Cause:
-    if verdict is None:
-        return Cause(CauseKind.WORKER_AGED, said.sentences)
-    measured = verdict.tokens_per_step
-    steps = (f"a step gives {measured[1]:.2f} tokens, at first {measured[0]:.2f}",) if measured else ()
-    is_barren = is_the_reason(measured or said.tokens_per_step, verdict.ratio)
-    kind = CauseKind.ACCEPTANCE if is_barren else CauseKind.WORKER_AGED
-    return Cause(kind, (verdict.reason, *steps, *said.sentences))
 
 
 def _between(begin: float | None, end: float | None) -> float | None:

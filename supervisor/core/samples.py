@@ -17,6 +17,8 @@ class Purpose(StrEnum):
     """Runs of a new worker before its gate opens."""
     PROOF = "proof"
     """Runs of a candidate beside the active worker."""
+    REMEDY = "remedy"
+    """Runs that tell what a mild remedy brought."""
     ASKED = "asked"
     """A person asked."""
 

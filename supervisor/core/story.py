@@ -24,6 +24,13 @@ BEGINNINGS = {
     "config": "The configuration of the worker changed",
 }
 """By trigger. What follows is the worker's age, and the evidence."""
+REMEDY_ENDS = {
+    "cured": "cured it",
+    "partial": "helped a little",
+    "futile": "brought nothing",
+    "failed": "failed",
+    "unmeasured": "could not be measured",
+}
 NEVER_STOPPED = "aborted"
 
 
@@ -34,8 +41,8 @@ def told(record: Record) -> str:
 
 
 def sentences(record: Record) -> list[str]:
-    """Why; what it brought, where that was measured; what it cost."""
-    return [sentence for sentence in (_why(record), _brought(record), _cost(record)) if sentence]
+    """Why; what mild remedies and a new worker brought, where that was measured; what it cost."""
+    return [sentence for sentence in (_why(record), _tried(record), _brought(record), _cost(record)) if sentence]
 
 
 def evidence(record: Record) -> str:
@@ -53,7 +60,28 @@ def _why(record: Record) -> str:
     return f"{text}: {known.rstrip('.')}." if known else f"{text}."
 
 
+def is_relieved(record: Record) -> bool:
+    """Whether a mild remedy cured the worker, so that none was stopped."""
+    remedies = record.get("remedies") or []
+    return bool(remedies) and remedies[-1].get("outcome") == "cured"
+
+
+def _tried(record: Record) -> str:
+    """``First clear_cache was tried and brought nothing (31 % of fresh).``; empty where nothing was."""
+    parts = [_remedy(remedy) for remedy in record.get("remedies") or []]
+    return f"First {', then '.join(parts)}." if parts else ""
+
+
+def _remedy(remedy: Record) -> str:
+    name, outcome = remedy.get("name", "?"), str(remedy.get("outcome"))
+    done = REMEDY_ENDS.get(outcome, outcome)
+    ratio = share(remedy.get("ratio"))
+    return f"{name} was tried and {done}" + ("" if ratio == NOTHING else f" ({ratio} of fresh)")
+
+
 def _brought(record: Record) -> str:
+    if is_relieved(record):
+        return ""
     if record.get("outcome") == "failed":
         return "No new worker came up."
     old, new = (_speed(record.get(side) or {}) for side in ("before", "after"))
@@ -79,6 +107,8 @@ def _cost(record: Record) -> str:
 
 
 def _downtime(record: Record) -> str:
+    if is_relieved(record):
+        return "no worker was stopped"
     if record.get("outcome") == NEVER_STOPPED:
         return "the old worker serves on"
     seconds = record.get("downtime_s")

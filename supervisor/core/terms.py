@@ -29,6 +29,14 @@ class Replace(StrEnum):
     """The old worker goes first."""
 
 
+class RemedyName(StrEnum):
+    """What a worker may be able to undo by itself. The words are fixed by the worker protocol."""
+
+    CLEAR_CACHE = "clear_cache"
+    DROP_PREFIX_CACHE = "drop_prefix_cache"
+    SPECULATION_OFF = "speculation_off"
+
+
 class Wish(StrEnum):
     """What a person wants of the lane; kept over reloads and daemon restarts."""
 
@@ -55,6 +63,7 @@ class TimerName(StrEnum):
     BACK_OFF = "back_off"
     RETIRE = "retire"
     RETRY = "retry"
+    REMEDY = "remedy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,8 @@ class LaneTerms:
     stop_timeout_s: float | None = None
     handoff_s: float = 0.0
     """How long a worker may save its prefix cache before its stop signal; 0: it saves none."""
+    remedies: tuple[RemedyName, ...] = tuple(RemedyName)
+    """What the worker may offer; one that does not says so when it is asked."""
     may_kill: bool = True
     can_restart: bool = True
     """False: someone else runs the server, and has not said how it is restarted."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from supervisor.core.own_words import OwnWords
-
 GB = 1_000_000_000
 SHORTEST_STOP_PATIENCE_S = 30.0
 STOP_PATIENCE_PER_GB_S = 0.5
@@ -34,7 +32,6 @@ class Worker:
     memory_bytes: int = 0
     requests: int = 0
     generated_tokens: int = 0
-    own_words: OwnWords | None = None
     is_empty: bool = False
     """Of a retiring worker: its last request has ended."""
 

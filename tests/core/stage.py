@@ -13,12 +13,13 @@ from itertools import count
 from supervisor.core import commands as cmd
 from supervisor.core import events as ev
 from supervisor.core.cadence import Cadence
+from supervisor.core.events import RemedyAnswer
 from supervisor.core.lane import Lane
 from supervisor.core.lane_judge import LaneJudge
 from supervisor.core.record import RecycleRecord
 from supervisor.core.samples import Purpose, Sample, Void
 from supervisor.core.states import GateMode, LaneState
-from supervisor.core.terms import LaneTerms, TimerName, Wish
+from supervisor.core.terms import LaneTerms, RemedyName, TimerName, Wish
 
 FRESH_TOK_S = 60.0
 
@@ -40,6 +41,9 @@ class World:
     tok_s_at: dict[tuple[int, int], float] = field(default_factory=dict)
     """The same of one generation at one prompt size."""
     void: Void | None = None
+    remedies: dict[RemedyName, float | RemedyAnswer] = field(default_factory=dict)
+    """What each does: the rate of the worker after it, or its answer where it does nothing. Absent if not here."""
+    remedy_s: float = 0.5
 
 
 class Stage:
@@ -58,6 +62,8 @@ class Stage:
         self.intents: list[RecycleRecord] = []
         self.states: list[LaneState] = [self.lane.state]
         self.notes: list[str] = []
+        self.asked: list[RemedyName] = []
+        """Remedies that the worker was asked for."""
         self.cut = 0
         self.most_alive = 0
         self._wants_idle = False
@@ -179,6 +185,8 @@ class Stage:
                     self._look_for_emptiness(generation)
             case cmd.RunCanary():
                 self._canary(command)
+            case cmd.ApplyRemedy():
+                self._remedy(command)
             case cmd.ArmTimer(name=name, after_s=after_s):
                 self._timers[name] = self._later(after_s, ev.TimerFired(self.at + after_s, name))
             case cmd.DisarmTimer(name=name):
@@ -207,6 +215,15 @@ class Stage:
             self._later(0.0, ev.WorkerExited(self.at, generation))
         elif not self.world.ignores_term:
             self._later(self.world.stop_s, ev.WorkerExited(self.at + self.world.stop_s, generation, 0))
+
+    def _remedy(self, command: cmd.ApplyRemedy) -> None:
+        self.asked.append(command.name)
+        told = self.world.remedies.get(command.name, RemedyAnswer.ABSENT)
+        answer = told if isinstance(told, RemedyAnswer) else RemedyAnswer.DONE
+        if not isinstance(told, RemedyAnswer):
+            self.world.tok_s_of[command.generation] = told
+        took = self.world.remedy_s
+        self._later(took, ev.RemedyApplied(self.at + took, command.generation, command.name, answer, took))
 
     def _canary(self, command: cmd.RunCanary) -> None:
         busy = sum(self.inflight.values()) > 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from supervisor.core.cause import Evidence, cause_of
 from supervisor.core.own_words import OwnWords
 from supervisor.core.record import CauseKind
-from supervisor.core.replacement import cause_of
 from supervisor.core.samples import Status, Verdict
 from supervisor.core.step_yield import StepYield
 from supervisor.core.terms import Trigger
@@ -25,7 +25,7 @@ def test_the_cause_is_told_by_what_steps_yield(
     yields: tuple[float, float] | None, ratio: float, kind: CauseKind
 ) -> None:
     verdict = Verdict(Status.DEGRADED, "slow", ratio=ratio, tokens_per_step=yields)
-    assert cause_of(Trigger.DEGRADED, verdict, "slow").kind is kind
+    assert cause_of(Trigger.DEGRADED, Evidence(verdict), "slow").kind is kind
 
 
 def test_what_the_server_says_of_itself_is_evidence() -> None:
@@ -36,7 +36,7 @@ def test_what_the_server_says_of_itself_is_evidence() -> None:
         acceptance=((0.95, 0.93), (0.9, 0.88)),
         memory_bytes=(101e9, 102.44e9),
     )
-    cause = cause_of(Trigger.DEGRADED, Verdict(Status.DEGRADED, "slow", ratio=0.31), "slow", said)
+    cause = cause_of(Trigger.DEGRADED, Evidence(Verdict(Status.DEGRADED, "slow", ratio=0.31), said=said), "slow")
     assert cause.kind is CauseKind.WORKER_AGED
     assert cause.evidence == (
         "slow",
@@ -49,7 +49,7 @@ def test_what_the_server_says_of_itself_is_evidence() -> None:
 def test_a_servers_own_count_of_its_steps_tells_lost_acceptance_too() -> None:
     said = OwnWords(step_ms=(45.0, 45.0), tokens_per_step=(3.2, 1.1))
     verdict = Verdict(Status.DEGRADED, "slow", ratio=0.34)
-    assert cause_of(Trigger.DEGRADED, verdict, "slow", said).kind is CauseKind.ACCEPTANCE
+    assert cause_of(Trigger.DEGRADED, Evidence(verdict, said=said), "slow").kind is CauseKind.ACCEPTANCE
     assert OwnWords().sentences == ()
 
 

@@ -30,6 +30,18 @@ def test_a_recycle_after_which_no_worker_came_up_says_so() -> None:
     assert "No new worker came up." in sentences({"trigger": "operator", "outcome": "failed"})
 
 
+def test_what_was_tried_before_a_recycle_is_told_with_what_it_brought() -> None:
+    tried = [
+        {"name": "clear_cache", "outcome": "futile", "ratio": 0.31},
+        {"name": "drop_prefix_cache", "outcome": "failed", "ratio": None},
+    ]
+    record = {"trigger": "degraded", "outcome": "cured", "downtime_s": 3.0, "remedies": tried}
+    assert sentences(record)[1] == (
+        "First clear_cache was tried and brought nothing (31 % of fresh), then drop_prefix_cache was tried and failed."
+    )
+    assert sentences(record)[2].startswith("No worker served for 3")
+
+
 def test_what_was_never_measured_is_not_told() -> None:
     [why, cost] = sentences({"trigger": "operator", "reason": "new driver", "outcome": "replaced", "downtime_s": 0})
     assert why == "A person wanted a new worker: new driver."

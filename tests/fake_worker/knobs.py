@@ -66,6 +66,8 @@ class Knobs:
     decay_seconds: float = knob(0.0, "seconds of uptime until the end of the decay")
     decay_shape: Literal["linear", "step"] = knob("linear", "step: falls at the end, at once")
     cured_by: str = knob("", "the remedy that undoes the decay")
+    stays_cured: bool = knob(False, "the decay does not begin anew after that")
+    remedies: Literal["ok", "none", "500", "hang"] = knob("ok", "what /remedies does; none is 404")
     noise: float = knob(0.0, "coefficient of variation of the rate from request to request")
     outliers: float = knob(0.0, "chance that a request runs at half rate")
     host_speed_file: Path | None = knob(None, "a file with a factor on every rate, read again whenever it changes")

@@ -213,8 +213,9 @@ class Server:
         await answer.json(200, {"object": "list", "data": [model]})
 
     async def _remedy(self, request: Request, answer: Answer) -> None:
-        name = request.path.rpartition("/")[2]
+        name, how = request.path.rpartition("/")[2], self._knobs().remedies
         self._tally.calls.append(name)
+        await self._fail_as_told(how, answer, "no remedies")
         if name == "drop_prefix_cache":
             self._cache.drop()
         if name == self._knobs().cured_by:
@@ -227,12 +228,16 @@ class Server:
             raise Refused(400, "folder must be a path", param="folder")
         name, how = request.path.rpartition("/")[2], self._knobs().prefix
         self._tally.calls.append(f"prefix_{name}")
+        await self._fail_as_told(how, answer, "no prefix cache")
+        await answer.json(200, self._cache.save(Path(folder)) if name == "save" else self._cache.load(Path(folder)))
+
+    @staticmethod
+    async def _fail_as_told(how: str, answer: Answer, lacking: str) -> None:
         if how == "hang":
             await answer.wait_for_goodbye()
             raise GoneError
         if how != "ok":
-            raise Refused(404 if how == "none" else 500, "no prefix cache", "prefix")
-        await answer.json(200, self._cache.save(Path(folder)) if name == "save" else self._cache.load(Path(folder)))
+            raise Refused(404 if how == "none" else 500, lacking)
 
     async def _embed(self, request: Request, answer: Answer) -> None:
         given = request.json().get("input")

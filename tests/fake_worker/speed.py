@@ -33,6 +33,7 @@ class Speed:
         self._first_acceptance = start.acceptance
         self._forgiven_requests = 0
         self._forgiven_s = 0.0
+        self._is_cured = False
         self._host_seen: tuple[int, float] = (-1, 1.0)
 
     def _draw(self, knobs: Knobs, spawn: int) -> float | None:
@@ -45,6 +46,8 @@ class Speed:
     def age(self, requests: int) -> float:
         """How far the decay has come, 0 to 1."""
         knobs, share = self._knobs(), 0.0
+        if self._is_cured and knobs.stays_cured:
+            return 0.0
         if knobs.decay_requests:
             share = (requests - self._forgiven_requests) / knobs.decay_requests
         if knobs.decay_seconds:
@@ -53,6 +56,7 @@ class Speed:
         return float(share >= 1.0) if knobs.decay_shape == "step" else share
 
     def cure(self, requests: int) -> None:
+        self._is_cured = True
         self._forgiven_requests = requests
         self._forgiven_s = time.monotonic() - self._started
 

@@ -91,6 +91,16 @@ def test_memory_pressure_is_read_from_the_kernel(level: int, word: str | None, m
     assert darwin.memory_pressure() == word
 
 
+def test_compressed_memory_is_read_from_the_kernel_in_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sysctlbyname(name: bytes, value: Any, size: Any, new: None, new_size: Any) -> int:
+        assert (name, into(size).value) == (b"vm.compressor_bytes_used", 8)
+        into(value).value = 9 * GB
+        return 0
+
+    monkeypatch.setattr(darwin, "_system", lambda: Library(sysctlbyname=sysctlbyname))
+    assert darwin.compressed_bytes() == 9 * GB
+
+
 PMSET = """System-wide power settings:
 Currently in use:
  standby              1

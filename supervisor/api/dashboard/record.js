@@ -2,7 +2,7 @@
 
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
-import { downtimeOf, requestsOf, sharesOf, speedsOf, toneOfOutcome, whyOf } from "./recycle-facts.js";
+import { downtimeOf, remediesOf, requestsOf, sharesOf, speedsOf, toneOfOutcome, whyOf } from "./recycle-facts.js";
 import { clock, length, longLength, many, rate, share, size, spaced } from "./words.js";
 
 /** Show a record; comes back when it is closed. */
@@ -29,6 +29,7 @@ function rowsOf(record) {
     ["By prompt size", sizesOf(before.by_prompt_tokens ?? {})],
     ["Sure", before.interval ? `between ${share(before.interval[0])} and ${share(before.interval[1])} of fresh, confidence ${share(before.confidence)}` : ""],
     ["Runs", before.samples?.length ? before.samples.map(rate).join(", ") : ""],
+    ["Tried first", remediesOf(record)],
     ["Downtime", `${downtimeOf(record)}, ${spaced(record.replace)}`],
     ["Requests", `${requestsOf(record)}; ${drain.inflight ?? 0} in flight, waited ${length(drain.waited_s)}`],
     ["Old worker", `#${worker.generation}, up ${longLength(worker.uptime_s)}, ${many(worker.requests)} requests, ${many(worker.generated_tokens)} tokens, ${size(worker.memory_bytes || null)}`],

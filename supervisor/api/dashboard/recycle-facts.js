@@ -36,3 +36,15 @@ export function requestsOf(record) {
   if (record.drain?.cut) parts.push(`${record.drain.cut} cut`);
   return parts.join(", ");
 }
+
+const REMEDY_ENDS = { cured: "cured it", partial: "helped a little", futile: "brought nothing", failed: "failed", unmeasured: "could not be measured" };
+
+/** "clear_cache: brought nothing (31 % of fresh); drop_prefix_cache: cured it (98 % of fresh), no worker was stopped" */
+export function remediesOf(record) {
+  const tried = record.remedies ?? [];
+  const parts = tried.map(({ name, outcome, ratio }) => {
+    const ratioText = share(ratio);
+    return `${spaced(name)}: ${REMEDY_ENDS[outcome] ?? outcome}${ratioText === NOTHING ? "" : ` (${ratioText} of fresh)`}`;
+  });
+  return parts.join("; ") + (tried.at(-1)?.outcome === "cured" ? ", no worker was stopped" : "");
+}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from supervisor.core.events import SampleTaken
+from supervisor.core.events import RemedyApplied, SampleTaken
 from supervisor.core.measurer import Finding
 from supervisor.core.organs import Organs
 from supervisor.core.states import LaneState
-from supervisor.core.terms import Trigger
 
 _S = LaneState
 
@@ -17,9 +16,10 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
     if body.state is _S.WARMING:
         finding = lane.measurer.warmed(sample)
     else:
-        finding = lane.measurer.observed(sample, event.at)
+        is_aside = lane.remedies.trial is not None
+        finding = lane.measurer.observed_aside(sample) if is_aside else lane.measurer.observed(sample, event.at)
         if sample.is_clean and sample.decode_tok_s is not None:
-            lane.weigh(event.at)
+            lane.weigh(sample, event.at)
             lane.recycler.verified_by(sample.prompt_tokens, sample.decode_tok_s, event.at)
     match finding:
         case Finding.ENOUGH:
@@ -33,14 +33,16 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
         case Finding.HEALTHY if body.state is _S.SUSPECT and not lane.recycler.under_way:
             body.enter(_S.SERVING, event.at, lane.judge.verdict.reason)
         case _:
-            pass
+            lane.relieve(lane.remedies.measured(sample, event.at), event.at)
+
+
+def remedied(lane: Organs, event: RemedyApplied) -> None:
+    """The worker was asked for a mild remedy."""
+    lane.relieve(lane.remedies.applied(event), event.at)
 
 
 def _degraded(lane: Organs, at: float) -> None:
-    body, verdict = lane.body, lane.judge.verdict
-    objection = lane.objection(at)
-    if objection is None:
-        body.enter(_S.SUSPECT, at, verdict.reason)
-        lane.recycle(at, Trigger.DEGRADED, verdict.reason, before=verdict)
-    else:
-        body.enter(_S.SUSPECT, at, f"{verdict.reason}; not recycled: {objection}")
+    verdict = lane.judge.verdict
+    lane.body.enter(_S.SUSPECT, at, verdict.reason)
+    if not lane.try_remedies(at):
+        lane.recycle_degraded(at, verdict)

@@ -13,7 +13,7 @@ def emptied(lane: Organs, event: GateEmptied) -> None:
     """Nothing is in flight on the active worker, and the gate is turned away from it."""
     body = lane.body
     if body.state in SERVES:
-        if not lane.overlap.gate_emptied():
+        if not (lane.overlap.gate_emptied() or lane.remedies.gate_emptied()):
             lane.measurer.gate_emptied(event.at)
         return
     match body.goal:
@@ -32,7 +32,8 @@ def emptied(lane: Organs, event: GateEmptied) -> None:
 
 
 def idled(lane: Organs, event: GateIdled) -> None:
-    """The idle moment that a recycle waits for."""
+    """The idle moment that a recycle or a remedy waits for."""
+    lane.remedies.gate_idled()
     lane.recycler.drain_old(event.at)
 
 
@@ -50,7 +51,7 @@ def room_wanted(lane: Organs, event: RoomWanted) -> None:
     """Another lane needs the memory more: unload, if this one is on demand and nothing is under way."""
     body = lane.body
     if body.terms.is_on_demand and lane.recycler.under_way is None:
-        lane.measurer.stand_down()
+        lane.stand_down()
         body.drain(event.at, Goal.UNLOAD, f"makes room for {event.by}", body.terms.drain_timeout_s)
 
 

@@ -58,7 +58,7 @@ def stop(lane: Organs, event: StopAsked) -> None:
         body.is_leaving = True
     why = event.reason or ("stopped by a person" if is_persons else "the daemon stops")
     lane.recycler.give_up(event.at, Outcome.ABORTED, why)
-    lane.measurer.stand_down()
+    lane.stand_down()
     body.is_hurried = body.is_hurried or event.is_now
     match body.state:
         case _S.SERVING | _S.SUSPECT | _S.DRAINING:
@@ -91,7 +91,7 @@ def drain(lane: Organs, event: DrainAsked) -> None:
     if body.state in SERVES or body.state is _S.DRAINING:
         why = event.reason or "drained by a person"
         lane.recycler.give_up(event.at, Outcome.ABORTED, why)
-        lane.measurer.stand_down()
+        lane.stand_down()
         body.drain(event.at, Goal.DRAIN, why, body.terms.drain_timeout_s)
 
 
@@ -112,8 +112,9 @@ def recycle(lane: Organs, event: RecycleAsked) -> None:
 
 
 def probe(lane: Organs, event: ProbeAsked) -> None:
-    """Measure now."""
-    lane.measurer.ask(event.at)
+    """Measure now; while a remedy is tried, that is done anyway."""
+    if lane.remedies.trial is None:
+        lane.measurer.ask(event.at)
 
 
 def forget_baseline(lane: Organs, _event: BaselineForgotten) -> None:
@@ -143,7 +144,7 @@ def change_terms(lane: Organs, event: TermsChanged) -> None:
             lane.recycler.give_up(event.at, Outcome.ABORTED, why)
             lane.recycle(event.at, Trigger.CONFIG, why, before=lane.judge.verdict)
         case _S.STARTING | _S.WARMING:
-            lane.measurer.stand_down()
+            lane.stand_down()
             body.stop_active(event.at, Goal.RESTART, why, hands_over=True)
         case _S.BLOCKED if body.is_blocked_on_owner:
             body.stop_active(event.at, Goal.RESTART, why)

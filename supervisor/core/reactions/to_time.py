@@ -129,6 +129,10 @@ def _retire_late(lane: Organs, at: float) -> None:
     lane.overlap.retire_ran_out(at)
 
 
+def _remedy_waited(lane: Organs, at: float) -> None:
+    lane.relieve(lane.remedies.time_passed(at), at)
+
+
 _ALL = frozenset(LaneState)
 
 WAITS: dict[TimerName, Wait] = {
@@ -147,5 +151,6 @@ WAITS: dict[TimerName, Wait] = {
     TimerName.BACK_OFF: Wait(frozenset({_S.BACKING_OFF}), _back_off_over),
     TimerName.RETIRE: Wait(_ALL, _retire_late),
     TimerName.RETRY: Wait(SERVES, _proof_retried),
+    TimerName.REMEDY: Wait(SERVES, _remedy_waited),
 }
 """Total: every timer a lane can arm."""

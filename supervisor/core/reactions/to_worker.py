@@ -6,8 +6,10 @@ import re
 from typing import NamedTuple
 
 from supervisor.core.body import Goal, LaneBody
+from supervisor.core.cause import Reading
 from supervisor.core.commands import SpawnWorker
 from supervisor.core.events import (
+    RecordWritten,
     RequestPoisoned,
     RoomFound,
     RoomLacked,
@@ -130,9 +132,9 @@ def hung(lane: Organs, event: WorkerHung) -> None:
 def measured(lane: Organs, event: WorkerMeasured) -> None:
     """New readings: they may say that it is too big, has done its share, or is not needed now."""
     body, terms, worker = lane.body, lane.body.terms, lane.body.active
+    body.life.read(event.generation, Reading(event.memory_bytes, event.host), event.own_words)
     worker.memory_bytes = event.memory_bytes
     worker.requests, worker.generated_tokens = event.requests, event.generated_tokens
-    worker.own_words = event.own_words
     body.workers.peak_memory_bytes = max(body.workers.peak_memory_bytes, event.memory_bytes)
     if body.state not in SERVES or lane.recycler.under_way:
         return
@@ -145,7 +147,7 @@ def measured(lane: Organs, event: WorkerMeasured) -> None:
     elif _recycled(lane, event.at, wanted):
         return
     if terms.idle_unload_s is not None and event.idle_s >= terms.idle_unload_s:
-        lane.measurer.stand_down()
+        lane.stand_down()
         body.drain(event.at, Goal.UNLOAD, f"idle for {event.idle_s:.0f} s", terms.drain_timeout_s)
 
 
@@ -201,6 +203,11 @@ def _object(body: LaneBody, words: str) -> None:
     """Said anew only if more than its numbers has changed, for readings come every other second."""
     if NUMBER.sub("", words) != NUMBER.sub("", body.objection):
         body.objection = words
+
+
+def record_written(lane: Organs, event: RecordWritten) -> None:
+    """The papers of a recycle are complete: what it cost in prompts to be read again."""
+    lane.body.cost.lost(event.prefix_lost_tokens)
 
 
 def poisoned(lane: Organs, event: RequestPoisoned) -> None:

@@ -29,6 +29,7 @@ from supervisor.shell.lane.start_place import StartPlace
 from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.lane.vital_signs import VitalSigns
 from supervisor.shell.machine import ports
+from supervisor.shell.machine.reading import host_reading
 from supervisor.shell.pace import every
 from supervisor.shell.tasks import Tasks
 from supervisor.shell.worker.attached import AttachedServer, Process, port_of
@@ -286,6 +287,7 @@ class Attendant:
                     requests=self._gate.requests(self.generation),
                     generated_tokens=self._gate.generated_tokens(self.generation),
                     idle_s=self._gate.idle_for(self._now()),
+                    host=host_reading(self._around.host),
                 )
             )
             process.set_patience(stop_patience_s(self.lane.stop_timeout, memory_bytes))

@@ -9,7 +9,9 @@ from typing import Any
 from supervisor.core.body import LaneBody
 from supervisor.core.judge import Judge
 from supervisor.core.policy import RecycleAllowance
+from supervisor.core.remedy_memory import RemedyMemory
 from supervisor.core.terms import Wish
+from supervisor.core.worth import RecycleCost
 from supervisor.history import History
 from supervisor.shell.machine.clock import Clock
 
@@ -38,6 +40,8 @@ class LaneMemory:
         body.workers.peak_memory_bytes = int(state.get("peak_memory_bytes", 0))
         body.start_took_s = float(state.get("start_took_s", 0.0))
         gone_s = max(wall - float(state.get("wall", wall)), 0.0)
+        body.remedies = RemedyMemory.from_json(state.get("remedies"), now, gone_s)
+        body.cost = RecycleCost.from_json(state.get("cost", {}))
         body.allowance = RecycleAllowance.from_json(state.get("allowance", {}), now, gone_s)
 
     async def keep(self, body: LaneBody) -> None:
@@ -48,6 +52,8 @@ class LaneMemory:
             "generation": body.workers.last_generation,
             "peak_memory_bytes": body.workers.peak_memory_bytes,
             "start_took_s": body.start_took_s,
+            "remedies": body.remedies.to_json(self.clock.now()),
+            "cost": body.cost.to_json(),
             "allowance": body.allowance.to_json(self.clock.now()),
         }
         await self.history.save(self.lane, KEY, document)

@@ -22,6 +22,7 @@ from supervisor.shell.lane.canary_desk import CanaryDesk
 from supervisor.shell.lane.handoff import Handoff
 from supervisor.shell.lane.lane_memory import LaneMemory
 from supervisor.shell.lane.recycle_desk import RecycleDesk
+from supervisor.shell.lane.remedy_desk import RemedyDesk
 from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.lane.timers import Timers
 from supervisor.shell.tasks import Tasks
@@ -58,6 +59,8 @@ class Performer:
         self.attendants: dict[int, Attendant] = {}
         self.memory = LaneMemory(settings.name, around.history, around.clock)
         self.recycles = RecycleDesk(settings, self.gate, around, recycled)
+        self.recycles.on_complete = lambda lost: tell(ev.RecordWritten(self._now(), lost))
+        self.remedies = RemedyDesk(settings, around.clock, tasks, tell)
         self.canaries = CanaryDesk(settings, self.gate, around, tasks, self._sampled)
         self.handoff = Handoff(settings, around.state_dir / "prefix" / settings.name, self.gate, self.recycles)
         self.timers = Timers(lambda name: tell(ev.TimerFired(self._now(), name)))
@@ -69,7 +72,8 @@ class Performer:
 
     def take(self, settings: LaneSettings) -> None:
         """A reload changed the lane's settings; workers that live keep those they were started with."""
-        self.settings = self.recycles.settings = self.canaries.settings = self.handoff.settings = settings
+        self.settings = self.recycles.settings = self.canaries.settings = settings
+        self.handoff.settings = self.remedies.settings = settings
         self.gate.terms = gate_terms(settings)
         for attendant in self.attendants.values():
             attendant.take(settings)
@@ -106,6 +110,7 @@ class Performer:
             cmd.CutRequests: lambda c: self.gate.cut(c.generation, c.reason, only_stalled=c.only_stalled),
             cmd.RunCanary: self._run_canary,
             cmd.CancelCanary: lambda _: self.canaries.cancel(),
+            cmd.ApplyRemedy: self._apply_remedy,
             cmd.ArmTimer: lambda c: self.timers.arm(c.name, c.after_s, c.jitter),
             cmd.DisarmTimer: lambda c: self.timers.disarm(c.name),
             cmd.AskRecycleSlot: lambda _: recycles.ask(name, lambda: self._tell(ev.RecycleSlotGranted(self._now()))),
@@ -184,6 +189,11 @@ class Performer:
             worker_requests=self.gate.requests(generation),
         )
         self._tell(ev.StreamEnded(self._now(), generation, stream))
+
+    def _apply_remedy(self, command: cmd.ApplyRemedy) -> None:
+        upstream = self.attendants[command.generation].upstream
+        if upstream:
+            self.remedies.apply(command, upstream)
 
     def _sampled(self, sample: Sample) -> None:
         self._pass_sample(sample)

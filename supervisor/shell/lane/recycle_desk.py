@@ -31,6 +31,8 @@ class RecycleDesk:
         self._gate = gate
         self._around = around
         self._written = written
+        self.on_complete: Callable[[int], None] = lambda _: None
+        """Takes the tokens of a prefix cache that the old worker saved and the new one did not get."""
         self._tally: RecycleTally | None = None
 
     def look(self, under_way: Replacement | None) -> None:
@@ -89,6 +91,9 @@ class RecycleDesk:
         document = complete.to_json()
         self.totals.add(document)
         self._written(document)
+        if complete.prefix_cache.saved_tokens:
+            prefix = complete.prefix_cache
+            self.on_complete(max(prefix.saved_tokens - prefix.restored_tokens, 0))
 
     def _complete(self, record: RecycleRecord) -> RecycleRecord:
         tally = self._tally = self._tally or self._new_tally(record.worker.generation)

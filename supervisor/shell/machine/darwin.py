@@ -19,6 +19,7 @@ THERMAL_WORDS = ("nominal", "moderate", "heavy", "trapping", "sleeping")
 
 PRESSURE_LEVEL = b"kern.memorystatus_vm_pressure_level"
 WIRED_LIMIT = b"iogpu.wired_limit_mb"
+COMPRESSED = b"vm.compressor_bytes_used"
 PRESSURE_WORDS = {1: "normal", 2: "warning", 4: "critical"}
 
 
@@ -60,8 +61,15 @@ def wired_limit_mb() -> int | None:
     return _kernel_number(WIRED_LIMIT)
 
 
-def _kernel_number(name: bytes) -> int | None:
-    number, size = ctypes.c_int32(), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int32))
+def compressed_bytes() -> int | None:
+    """Memory that holds compressed pages; None if the kernel does not tell."""
+    return _kernel_number(COMPRESSED, ctypes.c_uint64())
+
+
+def _kernel_number(name: bytes, number: ctypes.c_int32 | ctypes.c_uint64 | None = None) -> int | None:
+    """``number`` is the shape in which the kernel gives it; 32 bits with a sign, if not said otherwise."""
+    number = ctypes.c_int32() if number is None else number
+    size = ctypes.c_size_t(ctypes.sizeof(number))
     refused = _system().sysctlbyname(name, ctypes.byref(number), ctypes.byref(size), None, ctypes.c_size_t(0))
     return None if refused else number.value
 

@@ -55,6 +55,11 @@ class Strain:
         """Read what takes a moment: up to ``ASK_TIMEOUT_S`` seconds, so call it off the loop."""
         self._is_low_power = self._readers.power()
 
+    @property
+    def is_low_power(self) -> bool | None:
+        """As of the last ``refresh``."""
+        return self._is_low_power
+
     def words(self) -> str | None:
         """What strains it now; None if nothing is known to."""
         heat, memory = self._readers.heat(), self._readers.memory()
