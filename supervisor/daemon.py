@@ -35,6 +35,7 @@ from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.machine import ports
 from supervisor.shell.machine.clock import Clock
 from supervisor.shell.machine.host import Host
+from supervisor.shell.machine.host_reference import HostReference
 from supervisor.shell.machine.panics import recent_gpu_panic
 from supervisor.shell.service.fleet_health import FleetHealth
 from supervisor.shell.service.notify import Notifier
@@ -155,6 +156,8 @@ class Daemon:
             host.start()
             closing.callback(host.close)
             closing.push_async_callback(self._tasks.close)
+            reference = HostReference()
+            closing.push_async_callback(reference.close)
             device = Device()
             await _heed_panics(device, clock)
             yield Surroundings(
@@ -171,6 +174,7 @@ class Daemon:
                 Slots(settings.fleet.max_recycling),
                 HeldBytes(settings.max_body),
                 under,
+                reference=reference,
             )
 
     async def _go_down(self, fleet: Fleet) -> None:

@@ -32,8 +32,9 @@ SHORTEST_PAUSE_S = 0.5
 
 _DISTURBED = frozenset({Void.CLIENT_ARRIVED, Void.LANE_BUSY, Void.DEVICE_BUSY})
 _FAILURES = frozenset({Void.FAILED, Void.TIMED_OUT})
-_POINTLESS = frozenset({Void.UNMEASURABLE, Void.TOO_FEW_TOKENS, Void.NO_TOKENS})
-"""Nothing disturbed the run, so the next one would bring no more: it waits its time, and this one has had its turn."""
+_POINTLESS = frozenset({Void.UNMEASURABLE, Void.TOO_FEW_TOKENS, Void.NO_TOKENS, Void.HOST_SLOW})
+"""No client disturbed the run, so the next one would bring no more: it waits its time, and this one has had its turn.
+"""
 
 
 class Cadence:

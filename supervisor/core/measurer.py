@@ -34,6 +34,8 @@ class Finding(StrEnum):
     HEALTHY = "healthy"
     SUSPECT = "suspect"
     DEGRADED = "degraded"
+    HOST_SLOW = "host_slow"
+    """The machine is: of the worker nothing is known."""
     HUNG = "hung"
     """Canaries fail one after the other though the worker says it is healthy."""
 
@@ -102,7 +104,7 @@ class Measurer:
             self._device_voids = 0
         if self._failures >= FAILURES_THAT_MEAN_HUNG and sample.void is Void.TIMED_OUT:
             return Finding.HUNG
-        if sample.void is Void.DEVICE_BUSY:
+        if sample.void in (Void.DEVICE_BUSY, Void.HOST_SLOW):
             self._device_voids += 1
         is_hopeless = sample.void is Void.UNMEASURABLE or self._device_voids >= DEVICE_VOIDS_THAT_OPEN
         fewest = min(map(len, self.rates.values()))
@@ -218,6 +220,8 @@ class Measurer:
         self.cadence.took(sample)
         if self._failures >= FAILURES_THAT_MEAN_HUNG:
             return Finding.HUNG
+        if sample.void is Void.HOST_SLOW:
+            return self._host_is_slow(sample, at)
         if not sample.is_clean:
             self._after_void(at)
             return Finding.NOTHING
@@ -245,6 +249,15 @@ class Measurer:
             self.cadence.took(sample)
             self.cadence.heed(self.judge.observe(sample))
         return Finding.NOTHING
+
+    def _host_is_slow(self, sample: Sample, at: float) -> Finding:
+        """Nothing is known of the worker while the machine is slow: the evidence stays as it was, the lane waits."""
+        self.cadence.heed(self.judge.observe(sample))
+        self._is_asked, self._pending = False, Purpose.ROUTINE
+        if self._is_holding:
+            self.cadence.hold_worked(at)
+        self._continue(at)
+        return Finding.HOST_SLOW
 
     def _continue(self, at: float) -> None:
         if self._pending is Purpose.BURST and self._is_holding:

@@ -91,7 +91,9 @@ class CanarySettings(Block):
     burst_budget: Share = key("2%", "The same while a suspicion is being checked.")
     hold: Duration = key("30s", "How long requests may be held for a forced run.")
     force_after: Duration = key("30m", "A lane that was never idle for this long is measured by a forced run.")
-    host_check: Choice[Literal["auto", "off"]] = key("auto", "Whether the machine's own state is read around a run.")
+    host_check: Choice[Literal["auto", "off"]] = key(
+        "auto", "Whether a run on a machine that is slow itself counts: `auto` looks, `off` judges regardless."
+    )
 
 
 class BaselineSettings(Block):

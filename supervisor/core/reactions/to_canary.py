@@ -30,7 +30,7 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
             _degraded(lane, event.at)
         case Finding.SUSPECT if not lane.recycler.under_way:
             body.enter(_S.SUSPECT, event.at, lane.judge.verdict.reason)
-        case Finding.HEALTHY if body.state is _S.SUSPECT and not lane.recycler.under_way:
+        case Finding.HEALTHY | Finding.HOST_SLOW if body.state is _S.SUSPECT and not lane.recycler.under_way:
             body.enter(_S.SERVING, event.at, lane.judge.verdict.reason)
         case _:
             lane.relieve(lane.remedies.measured(sample, event.at), event.at)

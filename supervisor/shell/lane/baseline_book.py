@@ -6,20 +6,22 @@ import asyncio
 from typing import Any
 
 from supervisor.core.events import BaselineRecalled
+from supervisor.core.host_check import HostCheck
 from supervisor.core.judge import Judge
 from supervisor.settings import LaneSettings
 from supervisor.shell.lane.fingerprint import fingerprint_of, fingerprint_parts
-from supervisor.shell.lane.lane_memory import LaneMemory
+from supervisor.shell.lane.lane_memory import HOST, LaneMemory
 from supervisor.shell.lane.versions import what_runs
 from supervisor.shell.machine.clock import rfc3339
 
 
 class BaselineBook:
-    """One lane's. The judge forgets whenever something changes that a rate depends on."""
+    """One lane's. Judge and host check forget whenever something changes that a rate depends on."""
 
-    def __init__(self, judge: Judge, memory: LaneMemory) -> None:
+    def __init__(self, judge: Judge, check: HostCheck, memory: LaneMemory) -> None:
         self.fingerprint = ""
         self._judge = judge
+        self._check = check
         self._memory = memory
         self._parts: dict[str, str] = {}
         self._ran: dict[str, Any] = {}
@@ -43,7 +45,9 @@ class BaselineBook:
         self.fingerprint, self._parts = now, parts
         self._ran = await asyncio.to_thread(what_runs, settings)
         await self._memory.keep_fingerprint({"parts": parts, "changed": self._changed})
-        return BaselineRecalled(self._memory.clock.now(), now, await self._memory.kept_baseline(now))
+        kept = await self._memory.kept_baseline(now)
+        self._check.restore((kept or {}).get(HOST))
+        return BaselineRecalled(self._memory.clock.now(), now, kept)
 
     def taken_up(self) -> None:
         """The lane has taken up what was kept."""
@@ -58,7 +62,11 @@ class BaselineBook:
         now = self._judge.to_json()
         if now != self._kept:
             self._kept = now
-            await self._memory.keep_baseline(self._judge, self.fingerprint, self._ran)
+            await self.close()
+
+    async def close(self) -> None:
+        """Make durable what was learned; of the host something is with every run."""
+        await self._memory.keep_baseline(self._judge, self._check, self.fingerprint, self._ran)
 
     async def forget(self) -> None:
         """A person wants it learned anew, and the judge has forgotten it."""

@@ -13,11 +13,13 @@ from dataclasses import replace
 from statistics import median
 
 from supervisor.core.commands import RunCanary
+from supervisor.core.host_check import Reading
 from supervisor.core.samples import Sample, Void
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate
 from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.lane.doubts import Doubt, Moment, doubt, moment
+from supervisor.shell.lane.host_desk import HostDesk
 from supervisor.shell.lane.probe_seat import ProbeSeat
 from supervisor.shell.lane.step_meter import StepMeter, tokens_per_step
 from supervisor.shell.lane.surroundings import Surroundings
@@ -41,12 +43,15 @@ class CanaryDesk:
         self.settings = settings
         self.seat = ProbeSeat(around.clock.now)
         """Shared with the pulses: one probe at a time."""
+        self.host = HostDesk(settings, around)
         self._answered = (0, 0.0)
         self._gate = gate
         self._around = around
         self._tasks = tasks
         self._done = done
         self._running: asyncio.Task[None] | None = None
+        self._is_well = True
+        self._worker_cpu_s: Callable[[], float] = lambda: 0.0
         self._void: Void | None = None
         self._why = ""
         self._took: deque[float] = deque(maxlen=REMEMBERED_RUNS)
@@ -55,8 +60,21 @@ class CanaryDesk:
         self._prefill: deque[float] = deque(maxlen=REMEMBERED_RUNS)
         self._rates: deque[float] = deque(maxlen=REMEMBERED_RUNS)
 
-    def run(self, command: RunCanary, upstream: Upstream, *, worker_age_s: float, worker_requests: int) -> None:
-        """Send one; its sample comes by ``done``, always."""
+    def take(self, settings: LaneSettings) -> None:
+        """A reload changed the lane's settings."""
+        self.settings = self.host.settings = settings
+
+    def run(
+        self,
+        command: RunCanary,
+        upstream: Upstream,
+        *,
+        worker_age_s: float,
+        worker_requests: int,
+        worker_cpu_s: Callable[[], float],
+        is_well: bool,
+    ) -> None:
+        """Send one; its sample comes by ``done``, always. ``is_well``: nobody suspects the worker."""
         now = self._around.clock.now()
         blank = Sample(
             at=now,
@@ -70,6 +88,7 @@ class CanaryDesk:
         )
         self.cancel()  # the lane has forgotten a run that is still out
         self._void = None
+        self._is_well, self._worker_cpu_s = is_well, worker_cpu_s
         self._running = self._tasks.start(self._run(command, upstream, blank), "canary")
 
     def cancel(self, reason: Void = Void.CANCELLED, detail: str = "") -> None:
@@ -140,6 +159,7 @@ class CanaryDesk:
         meter = self._meter_of(upstream)
         steps = await meter.count()
         with self._around.device.canary(self.settings.name, self.cancel):
+            before = await self.host.read(self._worker_cpu_s)
             result = await run_canary(
                 upstream.session,
                 upstream.url,
@@ -155,9 +175,10 @@ class CanaryDesk:
                 token_clock=self._clock_of(command.generation),
                 progressed=self.seat.moved,
             )
+            after = Reading() if result.void else await self.host.read(self._worker_cpu_s)
         blank = replace(blank, tokens_per_step=tokens_per_step(steps, await meter.count()))
         self._learn(blank, result)
-        return self._believed(began, blank, result)
+        return self.host.judged(self._believed(began, blank, result), before, after, is_well=self._is_well)
 
     def _meter_of(self, upstream: Upstream) -> StepMeter:
         if self._meter is None or self._meter[0] is not upstream:
@@ -199,5 +220,5 @@ class CanaryDesk:
 
     def _strained(self) -> Doubt | None:
         """A machine that says of itself that it is slow makes every worker slow."""
-        words = self._around.host.strain.words() if self.settings.canary.host_check == "auto" else None
+        words = self._around.host.strain.words() if self.host.is_on else None
         return Doubt(Void.HOST_SLOW, words) if words else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from supervisor.core.body import LaneBody
+from supervisor.core.host_check import HostCheck
 from supervisor.core.judge import Judge
 from supervisor.core.policy import RecycleAllowance
 from supervisor.core.remedy_memory import RemedyMemory
@@ -17,6 +18,8 @@ from supervisor.shell.machine.clock import Clock
 
 KEY = "lane"
 FINGERPRINT_KEY = "fingerprint"
+HOST = "host"
+"""Where the baseline's document has what the host check has learned."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,10 @@ class LaneMemory:
         await self.history.forget_baselines(self.lane)
 
     async def kept_baseline(self, fingerprint: str) -> dict[str, Any] | None:
-        """What fresh means for a worker with this fingerprint, if it was measured before."""
+        """What was learned of workers with this fingerprint; under ``HOST``, of their host."""
         return await self.history.load_baseline(self.lane, fingerprint)
 
-    async def keep_baseline(self, judge: Judge, fingerprint: str, ran: Mapping[str, Any]) -> None:
-        """Make the baseline durable, with what it was measured of."""
-        await self.history.save_baseline(self.lane, fingerprint, {**judge.to_json(), "ran": dict(ran)})
+    async def keep_baseline(self, judge: Judge, check: HostCheck, fingerprint: str, ran: Mapping[str, Any]) -> None:
+        """Make durable what was learned, with what it was learned of."""
+        document = {**judge.to_json(), "ran": dict(ran), HOST: check.to_json()}
+        await self.history.save_baseline(self.lane, fingerprint, document)

@@ -13,6 +13,7 @@ from supervisor.core.body import LaneBody
 from supervisor.core.decode_rate import decode_rate
 from supervisor.core.passive import StreamRate
 from supervisor.core.samples import Sample, Void
+from supervisor.core.states import LaneState
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate, GateTerms
 from supervisor.shell.front.stream_count import StreamCount
@@ -72,8 +73,8 @@ class Performer:
 
     def take(self, settings: LaneSettings) -> None:
         """A reload changed the lane's settings; workers that live keep those they were started with."""
-        self.settings = self.recycles.settings = self.canaries.settings = settings
-        self.handoff.settings = self.remedies.settings = settings
+        self.settings = self.recycles.settings = self.handoff.settings = self.remedies.settings = settings
+        self.canaries.take(settings)
         self.gate.terms = gate_terms(settings)
         for attendant in self.attendants.values():
             attendant.take(settings)
@@ -166,11 +167,18 @@ class Performer:
         self.gate.refuse(command.reason, command.retry_after_s)
 
     def _run_canary(self, command: cmd.RunCanary) -> None:
-        upstream = self.attendants[command.generation].upstream
+        attendant = self.attendants[command.generation]
+        upstream, process = attendant.upstream, attendant.process
         worker = self.body.workers.find(command.generation) if self.body else None
-        if upstream and worker:
-            age_s = worker.uptime_s(self._now())
-            self.canaries.run(command, upstream, worker_age_s=age_s, worker_requests=worker.requests)
+        if self.body and upstream and worker:
+            self.canaries.run(
+                command,
+                upstream,
+                worker_age_s=worker.uptime_s(self._now()),
+                worker_requests=worker.requests,
+                worker_cpu_s=process.cpu_seconds if process else lambda: 0.0,
+                is_well=self.body.state is not LaneState.SUSPECT,
+            )
 
     def _streamed(self, generation: int, body_bytes: int, count: StreamCount) -> None:
         """A client's stream is complete: if its tokens are known, and enough, its rate is too."""

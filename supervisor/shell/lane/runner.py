@@ -66,7 +66,7 @@ class Runner:
             settings, around, self._tasks, tell=self.tell, sampled=self._chronicle.sampled, recycled=self._recycled
         )
         self._performer.body = self.lane.body
-        self._book = BaselineBook(self.lane.organs.judge, self._performer.memory)
+        self._book = BaselineBook(self.lane.organs.judge, self._performer.canaries.host.check, self._performer.memory)
         self._taking_since: float | None = None
         self._is_closing = False
 
@@ -108,8 +108,10 @@ class Runner:
         """Stop taking events and let go of everything; workers that still live are their tethers' to end."""
         self._is_closing = True
         await self._performer.memory.keep(self.lane.body)
+        await self._book.close()
         self._around.recycles.give_back(self.name)
         self._around.device.leave(self.name)
+        self._around.falls.leave(self.name)
         self._around.neighbours.leave(self.name)
         await self._tasks.close()
         await self._performer.close()
