@@ -17,10 +17,12 @@ $(STAMP): pyproject.toml
 run: $(STAMP)
 	$(BIN)/freshlane run -c lanes.yaml
 
-# Most tests wait for real processes, so several run at once; those with the real model want the machine alone.
+# Most tests wait for real processes, so several run at once; those with the real model, and the soak, want the machine
+# alone. The soak measures memory and lag, so it runs as in life, and says each ten seconds how far it is.
 test: $(STAMP)
-	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m 'not model' -n 3 --dist loadgroup
+	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m 'not model and not soak' -n 3 --dist loadgroup
 	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m model
+	$(BIN)/python -m pytest -m soak -s
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -3,7 +3,7 @@
     python bench/soak.py [--minutes N] [--seed N] [--json FILE]
 
 Lanes of each kind (in place, overlapping, on demand, on a fixed port) are streamed from without a pause, while workers
-are killed, hang, age and start slowly, and lanes are recycled and reloaded. Exit status 1 if an invariant did not hold.
+are killed, hang, age and start slowly, and lanes are recycled and reloaded. Exit status 1 if a bar did not hold.
 """
 
 from __future__ import annotations
@@ -14,18 +14,22 @@ import contextlib
 import datetime
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.proxy_report import machine
+from bench.soak_bars import bars
 from bench.soak_chaos import Chaos, schedule
 from bench.soak_clients import SoakClients
 from bench.soak_lanes import configuration, soak_lanes
-from bench.soak_report import report
+from bench.soak_report import counted
 from bench.soak_watch import Watch
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
 
@@ -42,12 +46,19 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as passing:
         folder = options.keep or Path(passing)
         folder.mkdir(parents=True, exist_ok=True)
-        result = asyncio.run(soak(folder, options.minutes * 60, options.seed))
+        result = asyncio.run(until_told(soak(folder, options.minutes * 60, options.seed)))
     text = json.dumps(result, indent=2)
     if options.json:
         options.json.write_text(text + "\n")
     print(text)
-    return 0 if all(result["invariants"].values()) else 1
+    return 0 if all(bar["holds"] for bar in result["bars"].values()) else 1
+
+
+async def until_told(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """The work, cancelled by SIGTERM, lest its daemon and its workers live on."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
 
 
 async def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
@@ -58,8 +69,8 @@ async def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
     async with running_daemon(folder / "daemon", configuration(lanes, with_guest=False)) as daemon:
         for name in ("home", "beside", "fixed"):
             await daemon.serving(name)
-        chaos = Chaos(daemon, lanes)
         clients = SoakClients(daemon.url, lanes, seed)
+        chaos = Chaos(daemon, lanes, clients)
         watch = Watch(daemon, lanes, clients, chaos)
         observer = await asyncio.create_subprocess_exec(
             sys.executable, str(Path(__file__).with_name("soak_lag.py")), str(daemon.port), str(daemon.pid), str(lag)
@@ -72,26 +83,33 @@ async def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
             await observer.wait()
         version = (await daemon.get("/api/version"))["version"]
         ending = await end(daemon)
-        result = report(clients, chaos, watch, daemon.records_on_disk(), lag)
-    result["invariants"]["nothing left over"] = ending == {"exit_code": 0, "left_over": 0}
+        result = counted(clients, chaos, watch, daemon.records_on_disk(), lag) | {"end": ending}
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seed": seed,
         "seconds": seconds,
         "version": version,
+        "commit": commit(),
         "machine": machine(),
         "load_average": {"before": load_before, "after": os.getloadavg()},
+        "bars": {name: bar.document() for name, bar in bars(result, seconds).items()},
         **result,
-        "end": ending,
     }
+
+
+def commit() -> str:
+    """Which one of the repository this is, and whether it was changed."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "unknown"
 
 
 async def streaming(clients: SoakClients, chaos: Chaos, watch: Watch, seconds: float, seed: int) -> None:
     """Clients, chaos and watch side by side; then one last quiet moment."""
     async with asyncio.TaskGroup() as group:
         crowd = group.create_task(clients.run())
-        helpers = [group.create_task(watch.run()), group.create_task(chaos.attend())]
-        await chaos.run(schedule(seed, seconds, [name for name in chaos.lanes if name != "guest"]))
+        helpers = [group.create_task(one) for one in (watch.run(), watch.take_quiet_moments(), chaos.attend())]
+        await chaos.run(schedule(seed, seconds, chaos.lanes))
         clients.stop()
         await asyncio.wait_for(crowd, LAST_STREAMS_S)
         for helper in helpers:

@@ -9,16 +9,26 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 
+from bench.soak_clients import SoakClients
 from bench.soak_lanes import AGED, SLOW_START, SoakLane, configuration
+from bench.soak_waiting import becomes
 from tests.scenarios.daemon_process import RunningDaemon
 
-EVERY_S = 1.5
-"""Mean time between two events."""
+EVERY_S = 1.0
+"""Mean time between two events; one that takes long goes on beside the next."""
+ALONE_S = 8.0
+"""How long one lane is asked alone, so that canaries and proofs of its new worker have the device to themselves."""
+CROWD = 4
+"""A busy lane is asked to replace its worker while at least so many requests are in flight."""
+CROWD_WITHIN_S = 3.0
+CALM_WITHIN_S = 10.0
 DEADLY_EVERY_S = 12.0
 """Least time between two deaths in one lane, lest all that a lane does is start."""
 
@@ -29,10 +39,11 @@ WEIGHTS = {
     "quick_start": 2,
     "age": 2,
     "rejuvenate": 1,
-    "recycle": 8,
+    "recycle": 14.0,
+    "alone": 0.5,
     "probe": 1,
     "reload_threshold": 2,
-    "reload_command": 2,
+    "reload_command": 3,
     "reload_bad": 1,
     "guest": 1,
 }
@@ -58,7 +69,7 @@ class Planned:
     kind: str
 
 
-def schedule(seed: int, seconds: float, lanes: list[str]) -> list[Planned]:
+def schedule(seed: int, seconds: float, lanes: dict[str, SoakLane]) -> list[Planned]:
     """Events until `seconds`; deaths in one lane keep their distance."""
     dice = random.Random(seed)
     planned: list[Planned] = []
@@ -68,7 +79,7 @@ def schedule(seed: int, seconds: float, lanes: list[str]) -> list[Planned]:
         at += dice.expovariate(1 / EVERY_S)
         if at >= seconds:
             return planned
-        lane = dice.choice(lanes)
+        lane = dice.choices(list(lanes.values()), [one.share for one in lanes.values()])[0].name
         kind = dice.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         if kind in DEADLY:
             if at - last_death[lane] < DEADLY_EVERY_S:
@@ -83,23 +94,29 @@ class Chaos:
 
     daemon: RunningDaemon
     lanes: dict[str, SoakLane]
+    clients: SoakClients
     done: list[Fault] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     """Events for which there was nothing to do, such as a kill where no worker was."""
     wrong: list[str] = field(default_factory=list)
     """Answers of the daemon that are not as they should be."""
     with_guest: bool = False
+    _pausing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, planned: list[Planned]) -> None:
-        """All of the schedule, then everything well again."""
+        """All of the schedule."""
         began = time.monotonic()
-        for event in planned:
-            await asyncio.sleep(max(0.0, began + event.after_s - time.monotonic()))
-            was_done = await getattr(self, f"_{event.kind}")(self.lanes[event.lane])
-            if was_done:
-                self.done.append(Fault(time.monotonic(), event.lane, event.kind))
-            else:
-                self.skipped[event.kind] += 1
+        async with asyncio.TaskGroup() as group:
+            for event in planned:
+                await asyncio.sleep(max(0.0, began + event.after_s - time.monotonic()))
+                group.create_task(self._do(event))
+
+    async def _do(self, event: Planned) -> None:
+        if await getattr(self, f"_{event.kind}")(self.lanes[event.lane]):
+            self.done.append(Fault(time.monotonic(), event.lane, event.kind))
+        else:
+            self.skipped[event.kind] += 1
 
     async def attend(self) -> None:
         """A person who starts each lane that backs off or has failed; ends when it is cancelled."""
@@ -110,6 +127,17 @@ class Chaos:
                         await self.daemon.post(f"/api/lanes/{name}/start")
                         self.done.append(Fault(time.monotonic(), name, "start"))
             await asyncio.sleep(0.5)
+
+    @asynccontextmanager
+    async def pause(self, *, all_but: str | None = None) -> AsyncIterator[None]:
+        """No new requests, but to this lane; one such block at a time.
+
+        It begins when no worker is being replaced, lest it empty a lane in the middle of its recycle.
+        """
+        async with self._pausing:
+            await becomes(self._is_calm, CALM_WITHIN_S)
+            with self.clients.paused(all_but=all_but):
+                yield
 
     def deaths(self, lane: str, since: float, until: float) -> int:
         """How many workers of the lane were killed or stopped between these moments."""
@@ -147,9 +175,20 @@ class Chaos:
         lane.turn(**dict.fromkeys(AGED))
         return True
 
+    async def _alone(self, lane: SoakLane) -> bool:
+        if self._pausing.locked():
+            return False
+        lane.turn(**AGED)
+        async with self.pause(all_but=lane.name):
+            await asyncio.sleep(ALONE_S)
+        return True
+
     async def _recycle(self, lane: SoakLane) -> bool:
-        status, _ = await self.daemon.post(f"/api/lanes/{lane.name}/recycle", {"reason": "soak"})
-        return self._is_done(status, "recycle", (409,))
+        async with self._crowd(lane) as has_crowd:
+            if not has_crowd:
+                return False
+            status, _ = await self.daemon.post(f"/api/lanes/{lane.name}/recycle", {"reason": "soak"})
+            return self._is_done(status, "recycle", (409,))
 
     async def _probe(self, lane: SoakLane) -> bool:
         status, _ = await self.daemon.post(f"/api/lanes/{lane.name}/probe")
@@ -160,8 +199,11 @@ class Chaos:
         return await self._reload()
 
     async def _reload_command(self, lane: SoakLane) -> bool:
-        lane.edition += 1
-        return await self._reload()
+        async with self._crowd(lane) as has_crowd:
+            if not has_crowd:
+                return False
+            lane.edition += 1
+            return await self._reload()
 
     async def _guest(self, _lane: SoakLane) -> bool:
         self.with_guest = not self.with_guest
@@ -170,18 +212,53 @@ class Chaos:
     async def _reload_bad(self, lane: SoakLane) -> bool:
         whole = configuration(self.lanes, with_guest=self.with_guest)
         whole["lanes"][lane.name]["start_timeout"] = "5 parsecs"
-        self.daemon.write_config(whole)
-        status, answer = await self.daemon.post("/api/reload")
+        status, answer = await self._load(whole)
         if not 400 <= status < 500 or "start_timeout" not in str(answer):
             self.wrong.append(f"a bad file got {status}: {answer}")
         return True
 
+    @asynccontextmanager
+    async def _crowd(self, lane: SoakLane) -> AsyncIterator[bool]:
+        """Whether there is one, for a recycle that the block asks for.
+
+        Where workers overlap, the other lanes rest until it is over: a proof wants the device to itself.
+        """
+        if not lane.overlaps:
+            yield await becomes(lambda: self._is_crowded(lane), CROWD_WITHIN_S)
+            return
+        if self._pausing.locked():
+            yield False
+            return
+        async with self.pause(all_but=lane.name):
+            yield await becomes(lambda: self._is_crowded(lane, is_alone=True), CROWD_WITHIN_S)
+            await becomes(lambda: self._has_turned(lane), ALONE_S)
+
+    async def _is_crowded(self, lane: SoakLane, *, is_alone: bool = False) -> bool:
+        if not lane.is_busy:
+            return True
+        if self._pausing.locked() and not is_alone:
+            return False
+        return bool((await self.daemon.lane(lane.name))["inflight"] >= CROWD)
+
+    async def _has_turned(self, lane: SoakLane) -> bool:
+        """No new worker of the lane waits for its turn."""
+        return (await self.daemon.lane(lane.name))["recycling"] in (None, "retiring")
+
+    async def _is_calm(self) -> bool:
+        """No busy lane is without its worker for a recycle."""
+        lanes = (await self.daemon.get("/api/lanes"))["lanes"]
+        return not any(lane["recycling"] for lane in lanes if self.lanes[lane["name"]].is_busy)
+
     async def _reload(self) -> bool:
-        self.daemon.write_config(configuration(self.lanes, with_guest=self.with_guest))
-        status, answer = await self.daemon.post("/api/reload")
+        status, answer = await self._load(configuration(self.lanes, with_guest=self.with_guest))
         if status != 200:
             self.wrong.append(f"a reload got {status}: {answer}")
         return status == 200
+
+    async def _load(self, whole: dict[str, Any]) -> tuple[int, Any]:
+        async with self._reloading:
+            self.daemon.write_config(whole)
+            return await self.daemon.post("/api/reload")
 
     def _is_done(self, status: int, what: str, refusals: tuple[int, ...]) -> bool:
         if status not in (200, 202, *refusals):

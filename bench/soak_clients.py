@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
 
 from bench.soak_lanes import SoakLane
-from tests.fakes import expected_text
-from tests.scenarios.streaming_clients import Answer, read
+from tests.scenarios.streaming_clients import Answer, stream
 
 LENGTHS = (8, 8, 8, 8, 16, 16, 32, 64, 120)
 LEAVING = 0.03
@@ -59,11 +59,14 @@ class SoakClients:
     inflight: int = 0
     longest_s: float = 0.0
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    _going: asyncio.Event = field(default_factory=asyncio.Event)
+    _going: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._going = {name: asyncio.Event() for name in self.lanes}
+        self._go_on()
 
     async def run(self) -> None:
         """Stream until `stop`, each client in its own rhythm."""
-        self._going.set()
         timeout = aiohttp.ClientTimeout(total=None, sock_read=LONGEST_SILENCE_S)
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session, asyncio.TaskGroup() as group:
@@ -76,29 +79,41 @@ class SoakClients:
     def stop(self) -> None:
         """Let each finish the stream it has."""
         self._stopping.set()
-        self._going.set()
+        self._go_on()
 
-    def pause(self) -> None:
-        """No new requests until `go_on`."""
-        self._going.clear()
+    @contextmanager
+    def paused(self, *, all_but: str | None = None) -> Iterator[None]:
+        """No new requests within the block, but to this lane."""
+        for name, going in self._going.items():
+            if name != all_but and not self._stopping.is_set():
+                going.clear()
+        try:
+            yield
+        finally:
+            self._go_on()
 
-    def go_on(self) -> None:
-        self._going.set()
+    def _go_on(self) -> None:
+        for going in self._going.values():
+            going.set()
 
     async def _stream_on(
         self, session: aiohttp.ClientSession, lane: SoakLane, client: int, dice: random.Random
     ) -> None:
         number = 0
         while not self._stopping.is_set():
-            await self._going.wait()
+            await self._going[lane.name].wait()
             number += 1
             request_id = f"{lane.name}-{client}-{number}"
             length, leaves = dice.choice(LENGTHS), dice.random() < LEAVING
+            leaves_after = dice.randrange(3) if leaves else None
+            self.counts["requests"] += 1
+            self.by_lane[lane.name] += 1
             self.inflight += 1
             try:
-                await self._one(session, lane, request_id, length, leaves_after=dice.randrange(3) if leaves else None)
+                answer = await stream(session, self.url, lane.name, request_id, length, leaves_after=leaves_after)
             finally:
                 self.inflight -= 1
+            self._account(lane, answer)
             if lane.longest_pause_s:
                 await self._rest(dice.uniform(0, lane.longest_pause_s))
 
@@ -108,48 +123,24 @@ class SoakClients:
         except TimeoutError:
             return
 
-    async def _one(
-        self, session: aiohttp.ClientSession, lane: SoakLane, request_id: str, length: int, leaves_after: int | None
-    ) -> None:
-        self.counts["requests"] += 1
-        self.by_lane[lane.name] += 1
-        answer = Answer(request_id, expected=expected_text(request_id, length))
-        body = {
-            "model": lane.name,
-            "stream": True,
-            "max_tokens": length,
-            "messages": [{"role": "user", "content": request_id}],
-        }
-        began = time.monotonic()
-        content = bytearray()
-        try:
-            headers = {"X-Request-Id": request_id}
-            async with session.post(f"{self.url}/v1/chat/completions", json=body, headers=headers) as response:
-                answer.status = response.status
-                async for piece in response.content.iter_any():
-                    content += piece
-                    if leaves_after is not None and content.count(b"\n\n") > leaves_after:
-                        self.counts["left"] += 1
-                        return  # the block closes the connection, since there is more to read
-        except (aiohttp.ClientError, TimeoutError) as error:
-            answer.error = repr(error)
-        self._account(lane, answer, bytes(content), began)
-
-    def _account(self, lane: SoakLane, answer: Answer, content: bytes, began: float) -> None:
-        ended = time.monotonic()
-        transport_error = answer.error
-        if answer.status == 200:
-            read(answer, content)
-        elif not transport_error:
-            answer.error = content.decode(errors="replace")
-        self.longest_s = max(self.longest_s, ended - began)
+    def _account(self, lane: SoakLane, answer: Answer) -> None:
+        self.longest_s = max(self.longest_s, answer.took_s)
+        if answer.is_left:
+            self.counts["left"] += 1
+            return
         if answer.is_whole:
             self.counts["whole"] += 1
             self.whole[lane.name][answer.request_id] = answer.sha256
             return
         self.counts["failed"] += 1
-        is_right = answer.expected.startswith(answer.text)
-        error = answer.error or f"ended after {len(answer.text)} of {len(answer.expected)} characters"
         self.failures.append(
-            Failure(lane.name, answer.request_id, began, ended, answer.status, error[:500], text_is_right=is_right)
+            Failure(
+                lane.name,
+                answer.request_id,
+                answer.began,
+                ended=answer.began + answer.took_s,
+                status=answer.status,
+                error=(answer.error or f"ended after {len(answer.text)} of {len(answer.expected)} characters")[:500],
+                text_is_right=answer.expected.startswith(answer.text),
+            )
         )

@@ -13,6 +13,9 @@ TOK_S = 60.0
 AGED = {"decay_from": TOK_S, "decay_to": 20.0, "decay_requests": 60}
 """A worker that has served 60 requests is slow; the next one is fresh again."""
 
+CLIENTS = 10
+"""Of a busy lane: enough that a crowd is in flight, and then held, whenever its worker is replaced."""
+
 SLOW_START = {"start_delay": 1.5, "load_delay": 1.0}
 
 CANARY = {
@@ -25,7 +28,7 @@ CANARY = {
     "budget": "100%",
     "burst_budget": "100%",
     "hold": "3s",
-    "force_after": "6s",
+    "force_after": "12s",
 }
 """What takes hours in life takes minutes here: the same steps, closer together."""
 
@@ -48,6 +51,23 @@ class SoakLane:
     edition: int = 0
     """Part of the command: another one makes another worker."""
     knobs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_busy(self) -> bool:
+        """It is asked without a pause."""
+        return self.clients > 0 and not self.longest_pause_s
+
+    @property
+    def overlaps(self) -> bool:
+        """Its new worker starts beside the old one."""
+        return self.most_workers > 1
+
+    @property
+    def share(self) -> float:
+        """Of the events: a busy lane gets more of them where nobody else has to rest for its recycles."""
+        if not self.clients:
+            return 0.0
+        return 2.0 if self.is_busy and not self.overlaps else 1.0
 
     def turn(self, **knobs: Any) -> None:
         """Set these dials of its workers, those to come too; None takes one back."""
@@ -72,6 +92,7 @@ class SoakLane:
             "stop_timeout": "5s",
             "start_timeout": "30s",
             "warm_timeout": "5s",
+            "prefix": {"timeout": "1s"},
             "hang": {"after": "4s", "pulse": "2s"},
             "degraded": {"below": self.below},
             "canary": CANARY,
@@ -88,10 +109,10 @@ def soak_lanes(folder: Path) -> dict[str, SoakLane]:
         return SoakLane(name, clients, most_workers, control, digest_file, keys, pause_s)
 
     lanes = [
-        lane("home", 14, replace="in_place"),
-        lane("beside", 4, most_workers=2, replace="overlap"),
+        lane("home", CLIENTS, replace="in_place"),
+        lane("beside", CLIENTS, most_workers=2, replace="overlap"),
         lane("asleep", 2, pause_s=8.0, replace="in_place", start="on_demand", idle_unload="2s"),
-        lane("fixed", 4, port=find_free_port()),
+        lane("fixed", CLIENTS, port=find_free_port()),
         lane("guest", 0, replace="in_place"),
     ]
     return {one.name: one for one in lanes}

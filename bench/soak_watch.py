@@ -16,14 +16,13 @@ import psutil
 from bench.soak_chaos import Chaos
 from bench.soak_clients import SoakClients
 from bench.soak_lanes import SoakLane
+from bench.soak_waiting import becomes
 from tests.fakes import FOLDER
 from tests.scenarios.daemon_process import RunningDaemon
 
 EVERY_S = 0.25
 SAY_EVERY_S = 10.0
 QUIET_EVERY_S = 20.0
-REST_S = 1.5
-"""How long a quiet moment lasts: time for canaries, which need the machine to themselves."""
 SETTLE_S = 5.0
 
 
@@ -38,13 +37,14 @@ class Size:
 
 @dataclass
 class Watch:
-    """Looks four times a second; what it finds wrong is kept in `wrong`."""
+    """Looks four times a second, and keeps what it finds wrong: workers too many, gates that miscount."""
 
     daemon: RunningDaemon
     lanes: dict[str, SoakLane]
     clients: SoakClients
     chaos: Chaos
-    wrong: list[str] = field(default_factory=list)
+    too_many: list[str] = field(default_factory=list)
+    gates_wrong: list[str] = field(default_factory=list)
     sizes: list[Size] = field(default_factory=list)
     quiet_moments: int = 0
     most_workers: Counter[str] = field(default_factory=Counter)
@@ -52,17 +52,19 @@ class Watch:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        said = quiet = self.began
+        said = self.began
         while True:
             await asyncio.sleep(EVERY_S)
             self.look()
-            now = time.monotonic()
-            if now - said >= SAY_EVERY_S:
-                said = now
+            if time.monotonic() - said >= SAY_EVERY_S:
+                said = time.monotonic()
                 self.say()
-            if now - quiet >= QUIET_EVERY_S:
-                await self.quiet_moment()
-                quiet = time.monotonic()
+
+    async def take_quiet_moments(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await asyncio.sleep(QUIET_EVERY_S)
+            await self.quiet_moment()
 
     def look(self) -> None:
         """Count workers, and measure the daemon."""
@@ -71,27 +73,26 @@ class Watch:
         for name, lane in self.lanes.items():
             self.most_workers[name] = max(self.most_workers[name], counted[name])
             if counted[name] > lane.most_workers:
-                self.wrong.append(f"at {self._age():.1f} s lane {name} had {counted[name]} workers")
+                self.too_many.append(f"at {self._age():.1f} s lane {name} had {counted[name]} workers")
         size = Size(self._age(), daemon.memory_info().rss / 2**20, daemon.num_fds())
         self.sizes.append(size)
 
     async def quiet_moment(self, within_s: float = 60.0) -> None:
         """Let no new request come, and see that all gates count none."""
-        self.clients.pause()
-        try:
-            if not await _becomes(lambda: self.clients.inflight == 0, within_s):
-                self.wrong.append(f"at {self._age():.1f} s {self.clients.inflight} requests had no end")
-                return
-            end = time.monotonic() + SETTLE_S
-            while counts := await self.gate_counts():
-                if time.monotonic() > end:
-                    self.wrong.append(f"at {self._age():.1f} s, without any client, gates counted {counts}")
-                    return
-                await asyncio.sleep(0.05)
-            self.quiet_moments += 1
-            await asyncio.sleep(REST_S)
-        finally:
-            self.clients.go_on()
+        async with self.chaos.pause():
+            if not await becomes(self._is_silent, within_s):
+                self.gates_wrong.append(f"at {self._age():.1f} s {self.clients.inflight} requests had no end")
+            elif not await becomes(self._are_gates_empty, SETTLE_S):
+                counts = await self.gate_counts()
+                self.gates_wrong.append(f"at {self._age():.1f} s, without any client, gates counted {counts}")
+            else:
+                self.quiet_moments += 1
+
+    async def _is_silent(self) -> bool:
+        return self.clients.inflight == 0
+
+    async def _are_gates_empty(self) -> bool:
+        return not await self.gate_counts()
 
     async def gate_counts(self) -> dict[str, tuple[int, int]]:
         """In flight and queued of the lanes where any is not 0."""
@@ -102,9 +103,10 @@ class Watch:
     def say(self) -> None:
         """One line for people."""
         size, counts = self.sizes[-1], self.clients.counts
+        wrong = len(self.too_many) + len(self.gates_wrong)
         print(
             f"{self._age():6.0f} s  {counts['requests']} requests, {counts['failed']} failed, {counts['left']} left; "
-            f"{len(self.chaos.done)} events; {size.rss_mib:.1f} MiB, {size.fds} files; {len(self.wrong)} wrong",
+            f"{len(self.chaos.done)} events; {size.rss_mib:.1f} MiB, {size.fds} files; {wrong} wrong",
             file=sys.stderr,
             flush=True,
         )
@@ -114,17 +116,21 @@ class Watch:
 
 
 def growth(sizes: list[Size], of: Callable[[Size], float]) -> dict[str, Any]:
-    """After the first third, which is warm-up: medians of the first and last quarter, and the slope an hour."""
-    warm = sizes[len(sizes) // 3 :]
-    quarter = max(len(warm) // 4, 1)
-    first, last = (statistics.median(map(of, part)) for part in (warm[:quarter], warm[-quarter:]))
+    """From the second tenth of the soak, the first being warm-up, to the last: medians, and the slope an hour."""
+    tenth = max(len(sizes) // 10, 1)
+    warm = sizes[tenth:]
+    first, last = (statistics.median(map(of, part)) for part in (warm[:tenth], warm[-tenth:]))
     line = statistics.linear_regression([one.at_s for one in warm], [of(one) for one in warm])
     return {
-        "warm": round(first, 2),
-        "end": round(last, 2),
+        "second_tenth": round(first, 2),
+        "last_tenth": round(last, 2),
         "growth": round(last - first, 2),
         "slope_per_hour": round(3600 * line.slope, 2),
         "most": round(max(map(of, sizes)), 2),
+        "each_tenth": [
+            round(statistics.median(map(of, sizes[start : start + tenth])), 1)
+            for start in range(0, len(sizes) - tenth + 1, tenth)
+        ],
     }
 
 
@@ -135,12 +141,3 @@ def _lane_of(process: psutil.Process) -> str | None:
     except psutil.Error:
         return None
     return command[command.index("--model") + 1] if is_worker else None
-
-
-async def _becomes(fact: Callable[[], bool], within_s: float) -> bool:
-    end = time.monotonic() + within_s
-    while not fact():
-        if time.monotonic() > end:
-            return False
-        await asyncio.sleep(0.02)
-    return True

@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 
 from tests.fakes import expected_text
+from tests.scenarios.quick_lanes import chat
 
 
 @dataclass
@@ -21,12 +22,16 @@ class Answer:
 
     request_id: str
     status: int = 0
+    began: float = 0.0
+    """Monotonic seconds."""
     took_s: float = 0.0
     sha256: str = ""
     """Of the bytes, comments of ours left out."""
     text: str = ""
     expected: str = ""
     is_complete: bool = False
+    is_left: bool = False
+    """Its client went away before the end."""
     error: str = ""
 
     @property
@@ -61,29 +66,44 @@ class Clients:
         number = 0
         while not self._stopping.is_set():
             number += 1
-            self.answers.append(await self._stream(session, f"client-{client}-{number}", dice.choice(self.lengths)))
+            request_id, length = f"client-{client}-{number}", dice.choice(self.lengths)
+            self.inflight += 1
+            try:
+                self.answers.append(await stream(session, self.url, self.model, request_id, length))
+            finally:
+                self.inflight -= 1
 
-    async def _stream(self, session: aiohttp.ClientSession, request_id: str, length: int) -> Answer:
-        answer = Answer(request_id, expected=expected_text(request_id, length))
-        body = {
-            "model": self.model,
-            "stream": True,
-            "max_tokens": length,
-            "messages": [{"role": "user", "content": request_id}],
-        }
-        began = time.monotonic()
-        self.inflight += 1
-        try:
-            headers = {"X-Request-Id": request_id}
-            async with session.post(f"{self.url}/v1/chat/completions", json=body, headers=headers) as response:
-                answer.status = response.status
-                read(answer, await response.read())
-        except (aiohttp.ClientError, TimeoutError) as error:
-            answer.error = repr(error)
-        finally:
-            self.inflight -= 1
-        answer.took_s = time.monotonic() - began
-        return answer
+
+async def stream(
+    session: aiohttp.ClientSession,
+    url: str,
+    model: str,
+    request_id: str,
+    length: int,
+    *,
+    leaves_after: int | None = None,
+) -> Answer:
+    """Ask for so many tokens and account for the answer; the client may leave after so many events."""
+    answer = Answer(request_id, began=time.monotonic(), expected=expected_text(request_id, length))
+    body = chat(request_id, max_tokens=length, model=model)
+    content = bytearray()
+    try:
+        headers = {"X-Request-Id": request_id}
+        async with session.post(f"{url}/v1/chat/completions", json=body, headers=headers) as response:
+            answer.status = response.status
+            async for piece in response.content.iter_any():
+                content += piece
+                if leaves_after is not None and content.count(b"\n\n") > leaves_after:
+                    answer.is_left = True
+                    break  # the block closes the connection, since there is more to read
+    except (aiohttp.ClientError, TimeoutError) as error:
+        answer.error = repr(error)
+    answer.took_s = time.monotonic() - answer.began
+    if answer.status == 200 and not answer.is_left:
+        read(answer, bytes(content))
+    if answer.status != 200:
+        answer.error = answer.error or content.decode(errors="replace")
+    return answer
 
 
 def read(answer: Answer, content: bytes) -> None:
