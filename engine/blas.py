@@ -34,7 +34,7 @@ def ensure_in_front() -> None:
     """
     if sys.platform != "linux" or _has_cuda() or os.environ.get(STATE):
         return
-    library, complaint = _library()
+    library, complaint = fast_library()
     if library is None:
         os.environ[STATE] = "missing"
         sys.stderr.write(f"OpenBLAS is not in front of MLX, decoding will be slow: {complaint}\n")
@@ -56,7 +56,7 @@ def _has_cuda() -> bool:
     return any(name.lower().replace("_", "-").startswith("mlx-cuda") for name in names)
 
 
-def _library() -> tuple[Path | None, str]:
+def fast_library() -> tuple[Path | None, str]:
     """What to preload, or None and why there is nothing."""
     spec = importlib.util.find_spec("scipy_openblas32")
     folders = [Path(folder) / "lib" for folder in (spec.submodule_search_locations or [])] if spec else []

@@ -10,7 +10,7 @@ from supervisor.readings.mlx_lm import MlxLmLog
 MLX_LM: Final = Preset(
     name="mlx-lm",
     title="mlx_lm.server",
-    tested="0.32.2 run on Linux",
+    tested="0.32.2 run on Linux: slowed, judged, drained, stopped and replaced under a streaming client",
     fills={
         "command": ["mlx_lm.server", "--model", "{model}", *HERE],
         "served_model": "default_model",

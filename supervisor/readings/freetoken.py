@@ -15,6 +15,8 @@ GAPS_THAT_MEAN_IDLE = 3.0
 class FreetokenLog:
     """Its log. A decode line's rate is over the time since the one before: the first behind a pause is false."""
 
+    tells_of_answers = False
+
     def __init__(self) -> None:
         self._decoded_at: float | None = None
         self._gap_s: float | None = None

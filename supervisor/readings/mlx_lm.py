@@ -15,6 +15,8 @@ SHORTEST_STRETCH_TOKENS = 256
 class MlxLmLog:
     """Its log. A rate of prefill shows between two lines of one prompt."""
 
+    tells_of_answers = False
+
     def __init__(self) -> None:
         self._last: tuple[float, float, float] | None = None
         """Tokens done, tokens in all, and when."""

@@ -22,6 +22,8 @@ _PROMPT = re.compile(r"prompt: (\d+)")
 class OmlxLog:
     """Its log. Each line stands for itself."""
 
+    tells_of_answers = True
+
     def read(self, line: str, at: float) -> Reading | None:  # noqa: ARG002 - a line tells no time between lines
         """What the line tells; None if nothing."""
         text = plain(line)

@@ -65,6 +65,9 @@ class Reading:
 class LogReader(Protocol):
     """Reads the lines of one server's life, in order; ``at`` are monotonic seconds."""
 
+    tells_of_answers: bool
+    """Whether a line behind each answer tells how it was made."""
+
     def read(self, line: str, at: float) -> Reading | None:
         """What the line tells; None if nothing."""
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.fake_worker import dialects
 from tests.fake_worker.asks import Ask, plan
 from tests.fake_worker.knobs import LiveKnobs
 from tests.fake_worker.prefix import PrefixCache
@@ -117,7 +118,8 @@ class Generation:
         """Lets time pass, with comments to the client if asked for."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            await self._pause(min(left, comments_every or left))
+            await self._pause(min(left, comments_every or left, dialects.PROGRESS_EVERY_S))
+            dialects.tell_prompt(self._knobs(), 1 - max(0.0, end - time.monotonic()) / seconds, self._ask.prompt_tokens)
             if comments_every and self._ask.stream and not self._answer.gone and time.monotonic() < end:
                 await self._write(COMMENT)
 
@@ -218,7 +220,8 @@ class Generation:
         self.tape.bytes += len(part)
 
     def _new_shape(self) -> Shape:
-        return SHAPES[self._ask.kind](self._identity, self._ask.model or self._knobs().model)
+        knobs = self._knobs()
+        return SHAPES[self._ask.kind](self._identity, self._ask.model or knobs.model, knobs.reasoning_field)
 
     def _length(self) -> int:
         """The size of the whole stream, by composing it once beforehand."""

@@ -77,6 +77,7 @@ class Knobs:
     chunk_tokens: int = knob(1, "tokens in one event")
     usage: Literal["asked", "always", "never"] = knob("asked", "when a stream tells its usage")
     reasoning_tokens: int = knob(0, "how many first tokens come as reasoning_content")
+    reasoning_field: str = knob("reasoning_content", "where a chat's delta has its reasoning")
     default_tokens: int = knob(64, "length of an answer without max_tokens")
     answer_tokens: int = knob(0, "the answer ends by itself after so many tokens; 0: it never does")
     framing: Literal["chunked", "length", "close"] = knob("chunked", "how streams are framed; close is HTTP/1.0")
@@ -123,6 +124,7 @@ class Knobs:
     growth_mb: float = knob(0.0, "megabytes held more for each request")
     flood: int = knob(0, "bytes a second written to stdout")
 
+    dialect: Literal["none", "omlx", "freetoken", "mlx-lm"] = knob("none", "whose log lines it writes to stdout")
     stats: Literal["full", "none"] = knob("full", "none: /stats is 404")
     acceptance: float = knob(0.0, "share of 4 drafted tokens accepted in a step; 0: no speculation")
     acceptance_to: float = knob(

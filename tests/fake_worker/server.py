@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-from tests.fake_worker import holders, notes
+from tests.fake_worker import dialects, holders, notes
 from tests.fake_worker.asks import read_ask
 from tests.fake_worker.generation import CrashedError, Generation
 from tests.fake_worker.knobs import LiveKnobs
@@ -264,6 +264,7 @@ class Server:
         if knobs.strict_model and ask.model != knobs.model:
             raise Refused(404, f"There is no model {ask.model!r} here", "model_not_found", "model")
         number, began = tally.requests, time.monotonic()
+        before = (tally.generated_tokens, tally.steps, tally.decode_seconds)
         tally.requests += 1
         generation = Generation(
             ask,
@@ -282,6 +283,13 @@ class Server:
         finally:
             tally.served += 1
             self._hold_memory(self._knobs().growth_mb)
+            dialects.tell_answer(
+                self._knobs(),
+                tally.generated_tokens - before[0],
+                tally.steps - before[1],
+                tally.decode_seconds - before[2],
+                ask.prompt_tokens,
+            )
             notes.note_answer(self._knobs(), request, answer.status, generation.tape, began)
             notes.note_age(self._knobs(), tally.served, self._started, self._speed.base(tally.served))
 

@@ -18,9 +18,10 @@ def event(body: dict[str, Any], name: str | None = None) -> bytes:
 class Shape(ABC):
     """One answer. Usage is None where it is not told."""
 
-    def __init__(self, identity: str, model: str) -> None:
+    def __init__(self, identity: str, model: str, reasoning_field: str = "reasoning_content") -> None:
         self._identity = identity
         self._model = model
+        self._reasoning_field = reasoning_field
 
     @abstractmethod
     def opening(self) -> bytes: ...
@@ -60,7 +61,7 @@ class Chat(Shape):
         return self._chunk([{"index": 0, "delta": delta, "finish_reason": None}])
 
     def delta(self, text: str, reasoning: bool) -> bytes:
-        delta = {"reasoning_content" if reasoning else "content": text}
+        delta = {self._reasoning_field if reasoning else "content": text}
         return self._chunk([{"index": 0, "delta": delta, "finish_reason": None}])
 
     def closing(self, text: str, finish: str, usage: dict[str, Any] | None) -> bytes:
@@ -68,7 +69,7 @@ class Chat(Shape):
         return last + (self._chunk([], usage=usage) if usage else b"") + DONE
 
     def whole(self, text: str, reasoning: str, finish: str, usage: dict[str, Any]) -> dict[str, Any]:
-        message = {"role": "assistant", "content": text, **({"reasoning_content": reasoning} if reasoning else {})}
+        message = {"role": "assistant", "content": text, **({self._reasoning_field: reasoning} if reasoning else {})}
         return {
             "id": f"chatcmpl-{self._identity}",
             "object": "chat.completion",
@@ -100,8 +101,8 @@ class Completion(Shape):
 
 
 class Response(Shape):
-    def __init__(self, identity: str, model: str) -> None:
-        super().__init__(identity, model)
+    def __init__(self, identity: str, model: str, reasoning_field: str = "") -> None:
+        super().__init__(identity, model, reasoning_field)
         self._number = -1
         self._item = {"item_id": f"msg_{identity}", "output_index": 0, "content_index": 0}
 

@@ -19,12 +19,14 @@ import structlog
 
 from supervisor.core import events as ev
 from supervisor.core.workers import stop_patience_s
+from supervisor.presets import PRESETS
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate
 from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.lane.canary_desk import CanaryDesk
 from supervisor.shell.lane.handoff import Handoff
 from supervisor.shell.lane.hang_guard import HangGuard
+from supervisor.shell.lane.self_report import SelfReport
 from supervisor.shell.lane.start_place import StartPlace
 from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.lane.vital_signs import VitalSigns
@@ -82,6 +84,7 @@ class Attendant:
         self._trouble = ""
         self._signs: VitalSigns | None = None
         self._guard: HangGuard | None = None
+        self._report: SelfReport | None = None
         self._is_stopping = self._is_last = self._is_ready = False
 
     @property
@@ -142,6 +145,9 @@ class Attendant:
         """Let go of everything but the process itself: the tether sees to that."""
         await self._tasks.close()
         self._place.leave()
+        self._canaries.reports.pop(self.generation, None)
+        if self._report:
+            await self._report.close()
         if self.upstream:
             await self.upstream.close()
         if self.process:
@@ -250,7 +256,12 @@ class Attendant:
 
     async def _watch(self, process: Process, launch: Launch) -> None:
         self.upstream = Upstream(self.generation, launch.url, launch.headers, served_models(self.lane))
-        signs = self._signs = VitalSigns(self.lane, process, self.upstream, launch.port, self._gate, self._canaries)
+        report = self._report = SelfReport(self.upstream, PRESETS.get(self.lane.preset or ""), self._now)
+        report.listen(process.output)
+        self._canaries.reports[self.generation] = report
+        signs = self._signs = VitalSigns(
+            self.lane, process, self.upstream, launch.port, self._gate, self._canaries, report
+        )
         async for _ in every(READY_LOOK_S):
             self._trouble = await signs.what_is_missing(self.lane.start_timeout)
             if signs.is_hopeless and (self.lane.restart_command or not self.lane.is_attached):
@@ -288,6 +299,7 @@ class Attendant:
                     generated_tokens=self._gate.generated_tokens(self.generation),
                     idle_s=self._gate.idle_for(self._now()),
                     host=host_reading(self._around.host),
+                    own_words=self._report.own_words if self._report else None,
                 )
             )
             process.set_patience(stop_patience_s(self.lane.stop_timeout, memory_bytes))

@@ -21,7 +21,7 @@ from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.lane.doubts import Doubt, Moment, doubt, moment
 from supervisor.shell.lane.host_desk import HostDesk
 from supervisor.shell.lane.probe_seat import ProbeSeat
-from supervisor.shell.lane.step_meter import StepMeter, tokens_per_step
+from supervisor.shell.lane.self_report import SelfReport
 from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.pace import every
 from supervisor.shell.probing.probe import ProbeResult, TokenClock, run_canary
@@ -44,6 +44,8 @@ class CanaryDesk:
         self.seat = ProbeSeat(around.clock.now)
         """Shared with the pulses: one probe at a time."""
         self.host = HostDesk(settings, around)
+        self.reports: dict[int, SelfReport] = {}
+        """Of each worker that lives: what it says of itself is asked for around a run."""
         self._answered = (0, 0.0)
         self._gate = gate
         self._around = around
@@ -56,7 +58,6 @@ class CanaryDesk:
         self._why = ""
         self._took: deque[float] = deque(maxlen=REMEMBERED_RUNS)
         self._token_clock = (0, TokenClock())
-        self._meter: tuple[Upstream, StepMeter] | None = None
         self._prefill: deque[float] = deque(maxlen=REMEMBERED_RUNS)
         self._rates: deque[float] = deque(maxlen=REMEMBERED_RUNS)
 
@@ -154,36 +155,35 @@ class CanaryDesk:
         return replace(blank, void=Void.DEVICE_BUSY, detail=busy) if busy else None
 
     async def _measured(self, command: RunCanary, upstream: Upstream, blank: Sample) -> Sample:
-        canary = self.settings.canary
         began = moment(self._around.host, blank.at)
-        meter = self._meter_of(upstream)
-        steps = await meter.count()
-        with self._around.device.canary(self.settings.name, self.cancel):
-            before = await self.host.read(self._worker_cpu_s)
-            result = await run_canary(
-                upstream.session,
-                upstream.url,
-                model=upstream.served_models[self.settings.name],
-                kind=self.settings.kind,
-                headers=upstream.headers,
-                prompt_tokens=command.prompt_tokens,
-                max_tokens=canary.max_tokens,
-                max_time_s=canary.max_time,
-                timeout_s=self.timeout_s,
-                has_warmup=command.has_warmup,
-                has_nonce=command.has_nonce,
-                token_clock=self._clock_of(command.generation),
-                progressed=self.seat.moved,
-            )
-            after = Reading() if result.void else await self.host.read(self._worker_cpu_s)
-        blank = replace(blank, tokens_per_step=tokens_per_step(steps, await meter.count()))
+        report = self.reports.get(command.generation) or SelfReport(upstream, None, self._around.clock.now)
+        async with report.around_canary(command.prompt_tokens) as told:
+            with self._around.device.canary(self.settings.name, self.cancel):
+                before = await self.host.read(self._worker_cpu_s)
+                result = await self._sent(command, upstream)
+                after = Reading() if result.void else await self.host.read(self._worker_cpu_s)
+            told.is_void = result.void is not None
+        blank = replace(blank, tokens_per_step=told.tokens_per_step)
         self._learn(blank, result)
         return self.host.judged(self._believed(began, blank, result), before, after, is_well=self._is_well)
 
-    def _meter_of(self, upstream: Upstream) -> StepMeter:
-        if self._meter is None or self._meter[0] is not upstream:
-            self._meter = (upstream, StepMeter(upstream))
-        return self._meter[1]
+    async def _sent(self, command: RunCanary, upstream: Upstream) -> ProbeResult:
+        canary = self.settings.canary
+        return await run_canary(
+            upstream.session,
+            upstream.url,
+            model=upstream.served_models[self.settings.name],
+            kind=self.settings.kind,
+            headers=upstream.headers,
+            prompt_tokens=command.prompt_tokens,
+            max_tokens=canary.max_tokens,
+            max_time_s=canary.max_time,
+            timeout_s=self.timeout_s,
+            has_warmup=command.has_warmup,
+            has_nonce=command.has_nonce,
+            token_clock=self._clock_of(command.generation),
+            progressed=self.seat.moved,
+        )
 
     def _clock_of(self, generation: int) -> TokenClock:
         """What runs of this worker have taught about its streams; only the newest worker's is kept."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 
@@ -15,6 +14,7 @@ from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate
 from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.lane.canary_desk import CanaryDesk
+from supervisor.shell.lane.self_report import SelfReport
 from supervisor.shell.probing.probe import Trouble, one_token
 from supervisor.shell.worker.attached import Process
 
@@ -22,8 +22,6 @@ HEALTH_TIMEOUT_S = 5.0
 STATS_TIMEOUT_S = 1.0
 STATS_SHARE = 0.125
 """Of hang.after: a worker that hangs does not answer /stats either, and is not to be found later for that."""
-PROGRESS_COUNTERS = ("generated_tokens", "prompt_tokens")
-"""Of /stats. Its count of requests is none: to take one in is not to get anywhere."""
 UNKNOWN_DECODE_TOK_S = 10.0
 BYTES_A_TOKEN = 3
 """Of a request's body: few enough that a prompt is rather thought too long than too short."""
@@ -39,11 +37,11 @@ class VitalSigns:
     port: int
     gate: Gate
     canaries: CanaryDesk
+    report: SelfReport
     is_hopeless: bool = False
     """Its health says that it will never serve, in the words of its preset."""
     has_answered: bool = False
     """Whether its health path was answered at all when it was last asked."""
-    _has_stats: bool = True
     _last_counters: tuple[float, ...] = ()
 
     async def what_is_missing(self, patience_s: float) -> str:
@@ -71,7 +69,7 @@ class VitalSigns:
         """A look at whether it gets anywhere."""
         gate, generation = self.gate, self.upstream.generation
         if gate.inflight(generation):
-            self._last_counters = await self._counters() or self._last_counters
+            self._last_counters = await self.report.counters(self.stats_timeout_s)
         decode_tok_s = self.canaries.decode_tok_s or UNKNOWN_DECODE_TOK_S
         return Progress(
             at=now(),
@@ -116,31 +114,8 @@ class VitalSigns:
 
     async def written(self) -> float | None:
         """Tokens that it has written in all, by its own count; None where it does not tell."""
-        return _number((await self._stats()).get("generated_tokens"))
-
-    async def _counters(self) -> tuple[float, ...]:
-        """Numbers of /stats that grow while it works; none where there is no /stats."""
-        return counters_in(await self._stats())
-
-    async def _stats(self) -> dict[str, Any]:
-        if not self._has_stats:
-            return {}
-        timeout = aiohttp.ClientTimeout(total=self.stats_timeout_s)
-        url = self.upstream.url + "/stats"
-        try:
-            async with self.upstream.session.get(url, headers=self.upstream.headers, timeout=timeout) as answer:
-                if answer.status != 200:
-                    self._has_stats = False
-                    return {}
-                return decode(await answer.content.read(262144)) or {}
-        except (aiohttp.ClientError, OSError, TimeoutError):
-            return {}
-
-
-def counters_in(stats: Mapping[str, Any]) -> tuple[float, ...]:
-    """Those numbers of /stats that grow as it works; what is no number tells nothing."""
-    counts = [stats.get(key) for key in PROGRESS_COUNTERS]
-    return tuple(float(count) for count in counts if isinstance(count, int | float))
+        reading = await self.report.ask(self.stats_timeout_s)
+        return reading.totals.tokens if reading else None
 
 
 def _is_ready(rule: HealthRule, status: int, body: bytes) -> bool:
@@ -156,7 +131,3 @@ def _status_of(body: bytes) -> str | None:
 
 def _said(status: int, body: bytes) -> str:
     return f"its health says {status} {body[:200].decode(errors='replace')}".strip()
-
-
-def _number(said: object) -> float | None:
-    return float(said) if isinstance(said, int | float) and not isinstance(said, bool) else None
