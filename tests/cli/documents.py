@@ -76,7 +76,13 @@ QWEN: dict[str, Any] = {
         "confidence": 0.91,
         "reason": "decode rate fell to 31 % of fresh",
     },
-    "totals": {"requests": 950, "generated_tokens": 310_400, "recycles": 1},
+    "clients": {"suspicion": "clients' streams run at 30% of what such streams had at first", "context": None},
+    "totals": {
+        "requests": 950,
+        "generated_tokens": 310_400,
+        "recycles": 1,
+        "canaries": {"clean": 940, "loop_lag": 1, "client_arrived": 12},
+    },
 }
 CODER: dict[str, Any] = {
     "name": "coder",

@@ -43,6 +43,12 @@ def test_a_week_begins_on_monday() -> None:
     assert worth_line({"recycles": 0}) == "since Monday: no recycle was needed"
 
 
+async def test_void_canaries_and_what_clients_streams_say_are_shown(freshlane: Run, stand_in: StandIn) -> None:
+    ended = await freshlane("status", "qwen", url=stand_in.url)
+    assert "940 count, 13 are void (client_arrived 12, loop_lag 1)" in " ".join(ended.out.split())
+    assert "clients' streams run at 30%" in ended.out
+
+
 async def test_one_lane_is_shown_in_full(freshlane: Run, stand_in: StandIn) -> None:
     ended = await freshlane("status", "smollm2", url=stand_in.url)
     assert ended.code == 0

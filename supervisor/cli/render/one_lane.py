@@ -40,6 +40,8 @@ def _facts(lane: Lane) -> list[tuple[str, Text]]:
         ("speed", _speed(lane)),
         ("verdict", _verdict(lane)),
         ("fresh", fresh_in_words(lane.get("baseline"))),
+        ("canaries", _canaries(lane.get("totals"))),
+        ("clients", _clients(lane.get("clients"))),
         ("totals", _totals(lane.get("totals"))),
     ]
     return [(name, fact) for name, fact in facts if fact.plain]
@@ -89,6 +91,26 @@ def _verdict(lane: Lane) -> Text:
     text.append(f": {verdict.get('reason')}" if verdict.get("reason") else "")
     confidence = verdict.get("confidence")  # the interval is part of the reason
     return text.append(f" (confidence {confidence:.2f})" if confidence else "", style="quiet")
+
+
+def _canaries(totals: object) -> Text:
+    """``40 count, 3 are void (client_arrived 2, loop_lag 1)``."""
+    counts = totals.get("canaries") if isinstance(totals, Mapping) else None
+    if not isinstance(counts, Mapping) or not counts:
+        return Text()
+    voids = {reason: count for reason, count in counts.items() if reason != "clean"}
+    words = f"{many(counts.get('clean', 0))} count"
+    if voids:
+        reasons = ", ".join(f"{reason} {many(count)}" for reason, count in sorted(voids.items()))
+        words += f", {many(sum(voids.values()))} are void ({reasons})"
+    return Text(words)
+
+
+def _clients(clients: object) -> Text:
+    """What clients' own streams say, where they say something."""
+    if not isinstance(clients, Mapping):
+        return Text()
+    return Text("; ".join(str(clients[word]) for word in ("suspicion", "context") if clients.get(word)))
 
 
 def _totals(totals: object) -> Text:
