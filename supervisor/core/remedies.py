@@ -29,6 +29,9 @@ NOTICEABLE = 1.12
 RUNS = 5
 """Clean runs that tell what a remedy brought."""
 
+RUNS_THAT_REFUTE = 3
+"""If so many find nothing, not one of them, the rest need not be waited for."""
+
 DISTURBED_LIMIT = 5
 """So many void runs, and the recycle no longer waits for the remedies."""
 
@@ -242,7 +245,7 @@ class Remedies:
         if sample.is_clean and sample.decode_tok_s is not None:
             if sample.prompt_tokens == trial.size:
                 trial.rates.append(sample.decode_tok_s)
-            if len(trial.rates) < RUNS:
+            if len(trial.rates) < RUNS and not self._is_refuted(trial):
                 self._run(trial)
                 return Relief.GOES_ON
             return self._concluded(trial, self._outcome(trial), at)
@@ -254,6 +257,11 @@ class Remedies:
         trial.step = Step.PAUSING
         self._body.arm(TimerName.REMEDY, PAUSE_S)
         return Relief.GOES_ON
+
+    @staticmethod
+    def _is_refuted(trial: Trial) -> bool:
+        least = min(RESTORED * trial.fresh_tok_s, NOTICEABLE * trial.rate_tok_s)
+        return len(trial.rates) >= RUNS_THAT_REFUTE and max(trial.rates) < least
 
     @staticmethod
     def _outcome(trial: Trial) -> Effect:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from supervisor.core import events as ev
 from supervisor.core.events import RemedyAnswer
@@ -14,7 +17,9 @@ from supervisor.core.speed_judge import observations_a_year
 from supervisor.core.states import GateMode, LaneState
 from supervisor.core.story import told
 from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms, RemedyName, Trigger
+from supervisor.core.worth import RecycleCost
 from tests.core.stage import FRESH_TOK_S, Stage
+from tests.core.test_lane_laws import check, deed
 
 CLEAR, DROP, NO_DRAFTS = RemedyName.CLEAR_CACHE, RemedyName.DROP_PREFIX_CACHE, RemedyName.SPECULATION_OFF
 TERMS = LaneTerms(
@@ -38,6 +43,15 @@ def aged(terms: LaneTerms = TERMS, **remedies: float | RemedyAnswer) -> Stage:
     stage.intents.clear()
     stage.world.tok_s_of[stage.lane.body.workers.last_generation] = SLOW
     stage.world.remedies = {RemedyName(name): what for name, what in remedies.items()}
+    return stage
+
+
+@pytest.fixture(scope="module")
+def aged_stage() -> Stage:
+    """A trial has just begun. To be copied: it is not cheap to make."""
+    stage = aged()
+    while not stage.lane.organs.remedies.trial:
+        stage.run(0.5)
     return stage
 
 
@@ -182,3 +196,40 @@ def test_the_rest_of_a_remedy_doubles_up_to_a_week_and_outlives_the_daemon() -> 
     recalled.helped(CLEAR)
     assert recalled.may_try(CLEAR, 0.0)
     assert RemedyMemory.from_json(["torn"], 0.0, 0.0).may_try(CLEAR, 0.0)
+
+
+PEOPLE = ("drain", "resume", "recycle", "probe", "stop", "start", "config", "threshold")
+WORLD = ("begin", "end", "end all", "crash", "hang", "grows", "fast", "slow")
+DEEDS = st.sampled_from((*PEOPLE, *WORLD, *("wait 0.1", "wait 1", "wait 5", "wait 40") * 2))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(deeds=st.lists(DEEDS, max_size=25), cures=st.booleans(), start=st.floats(0, 20))
+def test_whatever_comes_between_the_gate_opens_again_and_the_lane_serves(
+    aged_stage: Stage, deeds: list[str], cures: bool, start: float
+) -> None:
+    stage = copy.deepcopy(aged_stage)
+    stage.world.remedies = {CLEAR: FRESH_TOK_S if cures else SLOW, DROP: SLOW}
+    stage.run(start)
+    for what in deeds:
+        deed(stage, what)
+        check(stage)
+    deed(stage, "fast")
+    deed(stage, "end all")
+    for wish in ("resume", "start"):
+        stage.run(1200.0)
+        deed(stage, wish)
+    stage.run(1200.0)
+    assert stage.lane.state in (LaneState.SERVING, LaneState.SUSPECT)
+    assert stage.gate is GateMode.OPEN
+    assert stage.lane.organs.remedies.trial is None
+
+
+def test_what_a_recycle_cost_is_learned_from_its_records_and_outlives_the_daemon() -> None:
+    stage = aged()
+    assert stage.lane.body.cost.seconds(0.0, None) == pytest.approx(stage.world.start_s + stage.world.stop_s + 2, abs=3)
+    before = stage.lane.body.cost.seconds(0.0, 100.0)
+    stage.tell(ev.RecordWritten(stage.at, prefix_lost_tokens=5000))
+    recalled = RecycleCost.from_json(stage.lane.body.cost.to_json())
+    assert recalled.seconds(0.0, 100.0) == pytest.approx(before + 50.0)
+    assert RecycleCost().seconds(12.0, 100.0) == 12.0, "before the first one, what the last start took"
