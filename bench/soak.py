@@ -110,6 +110,7 @@ async def streaming(clients: SoakClients, chaos: Chaos, watch: Watch, seconds: f
         crowd = group.create_task(clients.run())
         helpers = [group.create_task(one) for one in (watch.run(), watch.take_quiet_moments(), chaos.attend())]
         await chaos.run(schedule(seed, seconds, chaos.lanes))
+        await chaos.calm()
         clients.stop()
         await asyncio.wait_for(crowd, LAST_STREAMS_S)
         for helper in helpers:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 FULL_SECONDS = 3600.0
-"""Bars of how much must have happened are for so long a soak; a shorter one is held to its share of them."""
+SHORT_SHARE = 0.5
+"""Bars of how much must have happened are for a full soak; a shorter one, where chance weighs more, is held to half of
+what its time would ask."""
 
 LEAST_REQUESTS = 5000
 LEAST_RECYCLES = 200
@@ -17,7 +19,7 @@ MOST_FD_GROWTH = 8.0
 MOST_LAG_MS = 50.0
 CROWD_INFLIGHT, CROWD_HELD = 4, 8
 """A recycle in a crowd: so many in flight when the gate closed, so many held when it opened."""
-MOST_BARE_SHARE = 0.05
+MOST_BARE_SHARE = 0.1
 """Of the planned recycles in place of busy lanes: a death may empty a lane in the middle of one."""
 
 
@@ -47,7 +49,7 @@ class Bar:
 
 def bars(counts: dict[str, Any], seconds: float) -> dict[str, Bar]:
     """Of a report's counts."""
-    share = min(1.0, seconds / FULL_SECONDS)
+    share = 1.0 if seconds >= FULL_SECONDS else SHORT_SHARE * seconds / FULL_SECONDS
     recycles, requests = counts["recycles"], counts["requests"]
     bare, in_a_crowd = recycles["in_place_without_a_crowd"], recycles["in_place_in_a_crowd"]
     return {

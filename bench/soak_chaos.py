@@ -8,7 +8,8 @@ import os
 import random
 import signal
 import time
-from collections import Counter
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,9 +28,9 @@ ALONE_S = 8.0
 """How long one lane is asked alone, so that canaries and proofs of its new worker have the device to themselves."""
 CROWD = 4
 """A busy lane is asked to replace its worker while at least so many requests are in flight."""
-CROWD_WITHIN_S = 3.0
+CROWD_WITHIN_S = 8.0
 CALM_WITHIN_S = 10.0
-DEADLY_EVERY_S = 12.0
+DEADLY_EVERY_S = 15.0
 """Least time between two deaths in one lane, lest all that a lane does is start."""
 
 WEIGHTS = {
@@ -101,6 +102,8 @@ class Chaos:
     wrong: list[str] = field(default_factory=list)
     """Answers of the daemon that are not as they should be."""
     with_guest: bool = False
+    _deaths: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """By lane, in order of time."""
     _pausing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -115,6 +118,8 @@ class Chaos:
     async def _do(self, event: Planned) -> None:
         if await getattr(self, f"_{event.kind}")(self.lanes[event.lane]):
             self.done.append(Fault(time.monotonic(), event.lane, event.kind))
+            if event.kind in DEADLY:
+                self._deaths[event.lane].append(time.monotonic())
         else:
             self.skipped[event.kind] += 1
 
@@ -135,13 +140,18 @@ class Chaos:
         It begins when no worker is being replaced, lest it empty a lane in the middle of its recycle.
         """
         async with self._pausing:
-            await becomes(self._is_calm, CALM_WITHIN_S)
+            await self.calm()
             with self.clients.paused(all_but=all_but):
                 yield
 
+    async def calm(self) -> None:
+        """Wait until no busy lane is without its worker for a recycle; not for ever."""
+        await becomes(self._is_calm, CALM_WITHIN_S)
+
     def deaths(self, lane: str, since: float, until: float) -> int:
         """How many workers of the lane were killed or stopped between these moments."""
-        return sum(one.lane == lane and one.kind in DEADLY and since <= one.at <= until for one in self.done)
+        moments = self._deaths[lane]
+        return bisect_right(moments, until) - bisect_left(moments, since)
 
     async def _signal(self, lane: SoakLane, number: signal.Signals) -> bool:
         worker = (await self.daemon.lane(lane.name))["worker"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
+from bench.soak_failures import Failure
 from bench.soak_lanes import SoakLane
 from tests.scenarios.streaming_clients import Answer, stream
 
@@ -18,30 +19,6 @@ LENGTHS = (8, 8, 8, 8, 16, 16, 32, 64, 120)
 LEAVING = 0.03
 """Share of requests whose client leaves before the end."""
 LONGEST_SILENCE_S = 120.0
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An answer that is not whole; times are monotonic seconds."""
-
-    lane: str
-    request_id: str
-    began: float
-    ended: float
-    status: int
-    error: str
-    text_is_right: bool
-    """What came before the error is how the whole answer begins."""
-
-    @property
-    def has_error_event(self) -> bool:
-        """The stream had begun, and an error event told its client that it failed."""
-        return self.status == 200 and "freshlane" in self.error and self.text_is_right
-
-    @property
-    def is_poison(self) -> bool:
-        """Refused because its workers died twice."""
-        return "request_poison" in self.error
 
 
 @dataclass

@@ -93,7 +93,7 @@ class SoakLane:
             "start_timeout": "30s",
             "warm_timeout": "5s",
             "prefix": {"timeout": "1s"},
-            "hang": {"after": "4s", "pulse": "2s"},
+            "hang": {"after": "6s", "pulse": "2s"},
             "degraded": {"below": self.below},
             "canary": CANARY,
             "recycle": RECYCLE,

@@ -9,13 +9,12 @@ from typing import Any
 
 from bench.soak_bars import CROWD_HELD, CROWD_INFLIGHT
 from bench.soak_chaos import Chaos, by_kind
-from bench.soak_clients import Failure, SoakClients
+from bench.soak_clients import SoakClients
+from bench.soak_failures import failures
 from bench.soak_lanes import SoakLane
 from bench.soak_watch import Watch, growth
 from tests.fakes import read_lines
 
-FOUND_WITHIN_S = 30.0
-"""A stream may fail this long after its worker was stopped or killed."""
 CUTTING = frozenset({"crashed", "hung", "memory"})
 """Triggers of recycles that wait for no stream."""
 
@@ -36,7 +35,7 @@ def counted(
         "events": by_kind(chaos.done),
         "events_without_effect": dict(chaos.skipped),
         "recycles": recycles(records, clients.lanes),
-        "failures": failures(clients.failures, chaos),
+        "failures": failures(clients.failures, chaos.deaths),
         "rss_mib": growth(watch.sizes, lambda size: size.rss_mib),
         "fds": growth(watch.sizes, lambda size: size.fds),
         "lag_ms": lateness(lag),
@@ -49,26 +48,6 @@ def counted(
             "answers": chaos.wrong,
         },
     }
-
-
-def failures(all_of_them: list[Failure], chaos: Chaos) -> dict[str, Any]:
-    """How many a death explains, and how the client was told; the others are lost."""
-    lost = [one for one in all_of_them if not is_allowed(one, chaos)]
-    explained = [one for one in all_of_them if one not in lost]
-    return {
-        "streams_ended_by_an_error_event": sum(not one.is_poison for one in explained),
-        "refused_after_two_deaths": sum(one.is_poison for one in explained),
-        "lost": len(lost),
-        "of_these": [str(one) for one in lost[:10]],
-    }
-
-
-def is_allowed(failure: Failure, chaos: Chaos) -> bool:
-    """Only a stream that had begun on a killed or hung worker may fail, with an error event; or a poison request."""
-    deaths = chaos.deaths(failure.lane, failure.began - FOUND_WITHIN_S, failure.ended + 1.0)
-    if failure.is_poison:
-        return deaths >= 2
-    return failure.has_error_event and deaths >= 1
 
 
 def mixed_up(clients: SoakClients) -> list[str]:

@@ -15,6 +15,7 @@ import psutil
 
 from bench.soak_chaos import Chaos
 from bench.soak_clients import SoakClients
+from bench.soak_failures import lost_ones
 from bench.soak_lanes import SoakLane
 from bench.soak_waiting import becomes
 from tests.fakes import FOLDER
@@ -103,9 +104,10 @@ class Watch:
     def say(self) -> None:
         """One line for people."""
         size, counts = self.sizes[-1], self.clients.counts
-        wrong = len(self.too_many) + len(self.gates_wrong)
+        lost = len(lost_ones(self.clients.failures, self.chaos.deaths))
+        wrong = len(self.too_many) + len(self.gates_wrong) + len(self.chaos.wrong)
         print(
-            f"{self._age():6.0f} s  {counts['requests']} requests, {counts['failed']} failed, {counts['left']} left; "
+            f"{self._age():6.0f} s  {counts['requests']} requests, {counts['failed']} failed, {lost} of these lost; "
             f"{len(self.chaos.done)} events; {size.rss_mib:.1f} MiB, {size.fds} files; {wrong} wrong",
             file=sys.stderr,
             flush=True,
