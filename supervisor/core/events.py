@@ -165,6 +165,8 @@ class WorkerExited(WorkerEvent):
     code: int | None = None
     signal: str | None = None
     trouble: str = ""
+    restart: str = ""
+    """Of an attached server: how it shows that its owner restarted it, so that another process serves by now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,12 +194,16 @@ class Organs:
             body.crashes.add(at, body.active.generation)
             self.recycler.begin(at, Trigger.HUNG, evidence)
 
-    def crash(self, at: float, reason: str) -> None:
-        """The active worker died by itself: the candidate steps in, or a new start follows after a pause."""
+    def crash(self, at: float, reason: str, trigger: Trigger = Trigger.CRASHED) -> None:
+        """The active worker died by itself: the candidate steps in, or a new start follows after a pause.
+
+        With ``Trigger.OPERATOR`` its owner has replaced it, which is no crash.
+        """
         body, dead = self.body, self.body.active
         self.stand_down()
-        body.crashes.add(at, dead.generation)
-        self.recycler.crashed(at, dead, reason)
+        if trigger is Trigger.CRASHED:
+            body.crashes.add(at, dead.generation)
+        self.recycler.crashed(at, dead, reason, trigger)
         if body.workers.candidate is None:
             self.try_again(at, reason)
             return

@@ -96,19 +96,19 @@ class Recycler:
             self._body.say(CutRequests(self._body.active.generation, replacement.reason))
         self.stop_old(at)
 
-    def crashed(self, at: float, dead: Worker, reason: str) -> None:
-        """The active worker died: whatever was under way is now about that."""
+    def crashed(self, at: float, dead: Worker, reason: str, trigger: Trigger = Trigger.CRASHED) -> None:
+        """The active worker died, or its owner replaced it: whatever was under way is now about that."""
         if self.under_way and self.under_way.step in (Step.VERIFYING, Step.RETIRING):
             self.finish(at)
         replacement = self.under_way
         if replacement is None:
-            replacement = Replacement(self._body.name, Trigger.CRASHED, reason, at, Replace.IN_PLACE)
+            replacement = Replacement(self._body.name, trigger, reason, at, Replace.IN_PLACE)
             replacement.baseline_tok_s = self._judge.fresh_tok_s
             replacement.smallest = min(self._body.terms.canary.prompt_tokens)
             self.under_way = replacement
         if replacement.unserved_at is None:
-            replacement.trigger, replacement.reason = Trigger.CRASHED, reason
-            replacement.cause = cause_of(Trigger.CRASHED, self._body.life.evidence(None), reason)
+            replacement.trigger, replacement.reason = trigger, reason
+            replacement.cause = cause_of(trigger, self._body.life.evidence(None), reason)
             replacement.remember(dead, at)
             replacement.unserved_at = replacement.exited_at = at
         replacement.replace = Replace.IN_PLACE

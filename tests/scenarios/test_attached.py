@@ -124,6 +124,26 @@ async def test_the_end_of_the_daemon_waits_for_no_server_that_is_not_there(tmp_p
         assert await daemon.end(15.0) == 0
 
 
+async def test_a_server_that_its_owner_restarts_is_a_new_worker_and_no_crash(tmp_path: Path) -> None:
+    first = await start_worker(fake_command(), find_free_port())
+    try:
+        async with running_daemon(tmp_path, config(worker=attached_lane(first))) as daemon:
+            old = (await daemon.serving("worker"))["worker"]
+            await first.end()
+            second = await start_worker(fake_command(), first.port)
+            try:
+                found = await record(daemon, "operator")
+                assert (found["outcome"], found["cause"]["kind"]) == ("replaced", "none")
+                assert f"pid {old['pid']} is gone" in found["cause"]["evidence"][0]
+                new = (await daemon.serving("worker"))["worker"]
+                assert (new["pid"], new["generation"]) == (second.pid, old["generation"] + 1)
+                assert (await ask(daemon, chat()))[0] == 200
+            finally:
+                await second.end()
+    finally:
+        await first.end()
+
+
 async def test_its_output_is_not_ours_to_show(tmp_path: Path) -> None:
     async with attached(tmp_path) as (daemon, _):
         for path in ("logs", "logs?follow=true"):

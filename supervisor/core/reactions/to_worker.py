@@ -90,6 +90,8 @@ def exited(lane: Organs, event: WorkerExited) -> None:
     elif body.state is _S.DRAINING and body.goal in (Goal.STOP, Goal.UNLOAD):
         body.stop_active(event.at, body.goal, body.reason)
         _gone(lane, event.at)
+    elif event.restart:
+        lane.crash(event.at, f"its owner restarted it: {event.restart}", Trigger.OPERATOR)
     else:
         how = f"killed by {event.signal}" if event.signal else f"exit code {event.code}"
         lane.crash(event.at, f"the worker died by itself ({how})")

@@ -44,6 +44,8 @@ log = structlog.get_logger(__name__)
 ROOM_LOOK_S = 0.25
 READY_LOOK_S = 0.1
 READING_S = 2.0
+UPTIME_LOOK_S = 10.0
+"""An attached server is asked so often whether it is still the same."""
 WATCH_PAUSE_S = 5.0
 """After a fault of our own; one that stays must not fill the log."""
 TAIL_LINES = 20
@@ -85,6 +87,7 @@ class Attendant:
         self._signs: VitalSigns | None = None
         self._guard: HangGuard | None = None
         self._report: SelfReport | None = None
+        self._asked_at = 0.0
         self._is_stopping = self._is_last = self._is_ready = False
 
     @property
@@ -219,7 +222,9 @@ class Attendant:
         await self._around.ledger.worker_gone(self.lane.name, self.generation, left)
         if not self._is_stopping:
             self._tell_last_words(process, status)
-        self._say(ev.WorkerExited(self._now(), self.generation, status.code, status.signal, status.trouble))
+        self._say(
+            ev.WorkerExited(self._now(), self.generation, status.code, status.signal, status.trouble, status.restart)
+        )
 
     def _tell_last_words(self, process: Process, status: ExitStatus) -> None:
         """Why a worker died by itself is mostly in what it printed last."""
@@ -303,6 +308,18 @@ class Attendant:
                 )
             )
             process.set_patience(stop_patience_s(self.lane.stop_timeout, memory_bytes))
+            if isinstance(process, AttachedServer) and await self._has_begun_anew():
+                process.restarted("what it says of itself has begun anew")
+
+    async def _has_begun_anew(self) -> bool:
+        """Also where it cannot be told which process an attached server is."""
+        report, now = self._report, self._now()
+        if report is None:
+            return False
+        if now - self._asked_at >= UPTIME_LOOK_S:
+            self._asked_at = now
+            await report.ask()
+        return report.is_restarted
 
     def _failed(self, task: str, error: BaseException) -> None:
         """Something on our own side broke; whatever the lane waits for would not come."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import Protocol
 from urllib.parse import urlsplit
 
+import psutil
 import structlog
 
 from supervisor.settings import LaneSettings
@@ -66,6 +67,7 @@ class AttachedServer:
         self.output: Output | None = None
         self._lane = lane
         self._port = port
+        self._process = _process_of(pid)
         self._tasks = Tasks()
         self._tasks.start(self._watch(), f"watch {lane.attach}")
 
@@ -79,6 +81,10 @@ class AttachedServer:
     def send_stop(self) -> None:
         """Run the owner's restart command, if there is one; without it the server stays as it is."""
         self._tasks.start(self._restart(), f"restart {self._lane.attach}")
+
+    def restarted(self, sign: str) -> None:
+        """Its owner has restarted it, as ``sign`` shows: what serves now is another worker."""
+        self._end(ExitStatus(None, None, restart=sign))
 
     def let_go(self) -> None:
         """Watch it no longer; it goes on."""
@@ -135,12 +141,15 @@ class AttachedServer:
         return f"restart_command failed with exit code {code}" if code else ""
 
     async def _watch(self) -> None:
-        """Gone: it was there, and for several looks nobody listens."""
+        """Gone: it was there, and for several looks nobody listens; or another process listens in its place."""
         was_there, missed = self.pid != 0, 0
         async for _ in every(LOOK_S):
             is_there = await asyncio.to_thread(ports.is_taken, self._port)
             was_there = was_there or is_there
             missed = 0 if is_there else missed + 1
+            if is_there and self._process and not self._process.is_running():
+                self.restarted(f"pid {self.pid} is gone, and its port is served")
+                return
             if was_there and missed >= LOOKS_THAT_MEAN_GONE:
                 self._end(ExitStatus(None, None))
                 return
@@ -148,6 +157,14 @@ class AttachedServer:
     def _end(self, status: ExitStatus) -> None:
         if not self.exit.done():
             self.exit.set_result(status)
+
+
+def _process_of(pid: int) -> psutil.Process | None:
+    """None where it is not known which process that is."""
+    try:
+        return psutil.Process(pid) if pid else None
+    except psutil.Error:
+        return None
 
 
 def port_of(url: str) -> int:

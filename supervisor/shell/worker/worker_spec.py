@@ -38,6 +38,8 @@ class ExitStatus:
     code: int | None
     signal: str | None
     trouble: str = ""
+    restart: str = ""
+    """How it shows that someone else restarted it; another process serves by now."""
 
     def __str__(self) -> str:
         if self.signal is not None:
