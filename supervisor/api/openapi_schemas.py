@@ -105,6 +105,7 @@ _SAMPLE = record(
     ttft_s=NUMBER_OR_NULL,
     took_s=NUMBER,
     prefill_tok_s=NUMBER_OR_NULL,
+    plain_tok_s={**NUMBER_OR_NULL, "description": "With speculation off, right after it."},
 )
 _VERDICT = record(
     ("status", "reason"),

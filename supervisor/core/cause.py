@@ -14,7 +14,7 @@ from statistics import fmean
 from supervisor.core.own_words import OwnWords
 from supervisor.core.record import Cause, CauseKind
 from supervisor.core.samples import Sample, Status, Verdict
-from supervisor.core.step_yield import is_the_reason
+from supervisor.core.step_yield import is_only_slow_with_speculation, is_the_reason
 from supervisor.core.terms import Trigger
 
 MIB = 2**20
@@ -168,8 +168,9 @@ def of_slowness(evidence: Evidence) -> Cause:
 
 
 def _of_a_slow_canary(evidence: Evidence, verdict: Verdict) -> tuple[CauseKind, tuple[str, ...]]:
-    steps = _steps(verdict)
-    if is_the_reason(verdict.tokens_per_step or evidence.said.tokens_per_step, verdict.ratio):
+    steps = _steps(verdict) + _plainly(verdict)
+    is_barren = is_the_reason(verdict.tokens_per_step or evidence.said.tokens_per_step, verdict.ratio)
+    if is_barren or is_only_slow_with_speculation(verdict.plain_tok_s, verdict.ratio):
         return CauseKind.ACCEPTANCE, steps
     if evidence.first_ratio is not None and evidence.first_ratio < SLOW_FROM_BIRTH:
         born = f"its first judged run was at {evidence.first_ratio:.0%} of a fresh worker's rate"
@@ -200,6 +201,13 @@ def _steps(verdict: Verdict) -> tuple[str, ...]:
     if verdict.ratio and not is_the_reason(verdict.tokens_per_step, verdict.ratio):
         words += f"; it takes {last / first / verdict.ratio:.1f} times as long"
     return (words,)
+
+
+def _plainly(verdict: Verdict) -> tuple[str, ...]:
+    if verdict.plain_tok_s is None:
+        return ()
+    first, last = verdict.plain_tok_s
+    return (f"with speculation off it runs at {last:.1f} tok/s, at first at {first:.1f}",)
 
 
 def _token_time(verdict: Verdict) -> tuple[str, ...]:

@@ -74,6 +74,8 @@ class Sample:
     worker_requests: int = 0
     tokens_per_step: float | None = None
     """Where the worker speculates and tells: what a step gave."""
+    plain_tok_s: float | None = None
+    """Of a run with speculation off, right after this one: as fast as ever, if only what steps give has changed."""
     host_slowness: float = 0.0
     """By how much the host was slower than usual meanwhile, as the logarithm of a ratio, so far as it can tell."""
 
@@ -120,6 +122,8 @@ class Verdict:
     """Median decode rate per prompt size."""
     tokens_per_step: tuple[float, float] | None = None
     """Where the worker tells: of its first runs, and of its last ones. A rate that fell by as much fell for that."""
+    plain_tok_s: tuple[float, float] | None = None
+    """With speculation off, where the worker can leave it: of its first runs, and of its last ones."""
     wants_runs: int = 0
     """How many back-to-back runs the judge asks for now (a burst); 0: the usual cadence will do."""
     wants_size: int | None = None

@@ -60,7 +60,7 @@ class SpeedJudge:
     def _begin_life(self) -> None:
         self._detector = Detector(self.terms.canary.prompt_tokens, self.noise, self._budget)
         self._rates: dict[int, deque[float]] = {}
-        self._steps = StepYield()
+        self._steps, self._plain = StepYield(), StepYield()
         self._filling = 0
         self._lacking: int | None = None
         self.noise.new_life()
@@ -155,6 +155,7 @@ class SpeedJudge:
         self._baseline.add(sample, self.terms.baseline)
         self._rates.setdefault(size, deque(maxlen=REMEMBERED)).append(rate)
         self._steps.add(sample.tokens_per_step)
+        self._plain.add(sample.plain_tok_s)
         reference = self._baseline.reference(size)
         if reference is not None:
             self._detector.observe(
@@ -213,6 +214,7 @@ class SpeedJudge:
             decode_tok_s=by_size.get(self.smallest),
             by_prompt_tokens=tuple(by_size.items()),
             tokens_per_step=self._steps.first_and_last,
+            plain_tok_s=self._plain.first_and_last,
             wants_runs=self.wants_runs,
             wants_size=self.wants_size(sample.prompt_tokens),
             wants_soon=self.wants_soon,

@@ -14,19 +14,19 @@ EXPLAINS = 0.85
 
 
 class StepYield:
-    """Tokens per step of one worker's runs."""
+    """What one worker's runs told at first, and last: tokens per step, or the rate without speculation."""
 
     def __init__(self) -> None:
         self._first: list[float] = []
         self._last: deque[float] = deque(maxlen=RUNS)
 
-    def add(self, tokens_per_step: float | None) -> None:
+    def add(self, value: float | None) -> None:
         """One run's; None where it is not known."""
-        if tokens_per_step is None or tokens_per_step <= 0:
+        if value is None or value <= 0:
             return
         if len(self._first) < RUNS:
-            self._first.append(tokens_per_step)
-        self._last.append(tokens_per_step)
+            self._first.append(value)
+        self._last.append(value)
 
     @property
     def first_and_last(self) -> tuple[float, float] | None:
@@ -41,3 +41,11 @@ def is_the_reason(tokens_per_step: tuple[float, float] | None, ratio: float | No
     first, last = tokens_per_step
     kept = last / first
     return kept < BARREN and ratio / kept > EXPLAINS
+
+
+def is_only_slow_with_speculation(plain_tok_s: tuple[float, float] | None, ratio: float | None) -> bool:
+    """Whether a worker at ``ratio`` of fresh is about as fast as ever once it does not speculate."""
+    if plain_tok_s is None or ratio is None:
+        return False
+    first, last = plain_tok_s
+    return ratio < BARREN and last / first > EXPLAINS

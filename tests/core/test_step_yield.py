@@ -8,7 +8,7 @@ from supervisor.core.cause import Evidence, cause_of
 from supervisor.core.own_words import OwnWords
 from supervisor.core.record import CauseKind
 from supervisor.core.samples import Status, Verdict
-from supervisor.core.step_yield import StepYield
+from supervisor.core.step_yield import StepYield, is_only_slow_with_speculation
 from supervisor.core.terms import Trigger
 
 
@@ -51,6 +51,21 @@ def test_a_servers_own_count_of_its_steps_tells_lost_acceptance_too() -> None:
     verdict = Verdict(Status.DEGRADED, "slow", ratio=0.34)
     assert cause_of(Trigger.DEGRADED, Evidence(verdict, said=said), "slow").kind is CauseKind.ACCEPTANCE
     assert OwnWords().sentences == ()
+
+
+@pytest.mark.parametrize(
+    ("plain", "ratio", "is_it"),
+    [((40.0, 39.0), 0.5, True), ((40.0, 20.0), 0.5, False), ((40.0, 39.0), 0.97, False), (None, 0.5, False)],
+)
+def test_a_worker_as_fast_as_ever_without_speculation_has_lost_its_acceptance(
+    plain: tuple[float, float] | None, ratio: float, is_it: bool
+) -> None:
+    assert is_only_slow_with_speculation(plain, ratio) is is_it
+    verdict = Verdict(Status.DEGRADED, "slow", ratio=ratio, plain_tok_s=plain)
+    cause = cause_of(Trigger.DEGRADED, Evidence(verdict), "slow")
+    assert (cause.kind is CauseKind.ACCEPTANCE) is is_it
+    if is_it:
+        assert "with speculation off it runs at 39.0 tok/s, at first at 40.0" in cause.evidence
 
 
 def test_it_says_nothing_of_too_few_runs_or_of_a_worker_that_does_not_tell() -> None:

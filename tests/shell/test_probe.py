@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from supervisor.core.samples import Void
 from supervisor.shell.probing.probe import ProbeResult, TokenClock, one_token, run_canary
 from supervisor.shell.probing.token_stream import TokenStream
 from tests.conftest import FakeWorkerFactory, RunningWorker
-from tests.fakes import set_knobs
+from tests.fakes import read_lines, set_knobs
 from tests.waiting import wait_until
 
 
@@ -210,3 +211,13 @@ def test_what_is_no_text_does_not_count() -> None:
     assert (stream.chunks, stream.first_chunks, stream.first_at, stream.last_at) == (3, 2, 2.0, 3.0)
     assert stream.is_complete
     assert stream.tokens is None
+
+
+async def test_our_engine_is_asked_to_leave_speculation_off(
+    session: aiohttp.ClientSession, fake_worker: FakeWorkerFactory, tmp_path: Path
+) -> None:
+    worker = await fake_worker(tok_s=400, requests_file=tmp_path / "requests")
+    for is_plain in (False, True):
+        assert (await probe(session, worker, is_plain=is_plain)).void is None
+    bodies = [json.loads(line["body"]) for line in read_lines(tmp_path / "requests") if line["body"]]
+    assert [body.get("freshlane") for body in bodies] == [None, {"speculation": False}]

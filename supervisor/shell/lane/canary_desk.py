@@ -14,7 +14,7 @@ from statistics import median
 
 from supervisor.core.commands import RunCanary
 from supervisor.core.host_check import Reading
-from supervisor.core.samples import Sample, Void
+from supervisor.core.samples import Purpose, Sample, Void
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate
 from supervisor.shell.front.upstream import Upstream
@@ -55,9 +55,12 @@ class CanaryDesk:
         self._is_well = True
         self._worker_cpu_s: Callable[[], float] = lambda: 0.0
         self._void: Void | None = None
+        self._measured_already: Sample | None = None
+        """The run that is out has brought its rate; what follows only adds to it."""
         self._why = ""
         self._took: deque[float] = deque(maxlen=REMEMBERED_RUNS)
-        self._token_clock = (0, TokenClock())
+        self._token_clock = (0, TokenClock(), TokenClock())
+        """A worker's generation, and what its streams are like, with speculation and without."""
         self._prefill: deque[float] = deque(maxlen=REMEMBERED_RUNS)
         self._rates: deque[float] = deque(maxlen=REMEMBERED_RUNS)
 
@@ -88,7 +91,7 @@ class CanaryDesk:
             worker_requests=worker_requests,
         )
         self.cancel()  # the lane has forgotten a run that is still out
-        self._void = None
+        self._void = self._measured_already = None
         self._is_well, self._worker_cpu_s = is_well, worker_cpu_s
         self._running = self._tasks.start(self._run(command, upstream, blank), "canary")
 
@@ -133,7 +136,10 @@ class CanaryDesk:
         except asyncio.CancelledError:
             if self._void is None:
                 raise
-            sample = replace(blank, void=self._void, detail=self._why, took_s=self._around.clock.now() - blank.at)
+            took_s = self._around.clock.now() - blank.at
+            sample = replace(blank, void=self._void, detail=self._why, took_s=took_s)
+            if self._measured_already and self._void is not Void.CANCELLED:
+                sample = replace(self._measured_already, took_s=took_s)
         self._running = None
         self._done(replace(sample, at=self._around.clock.now()))
 
@@ -165,9 +171,25 @@ class CanaryDesk:
             told.is_void = result.void is not None
         blank = replace(blank, tokens_per_step=told.tokens_per_step)
         self._learn(blank, result)
-        return self.host.judged(self._believed(began, blank, result), before, after, is_well=self._is_well)
+        sample = self.host.judged(self._believed(began, blank, result), before, after, is_well=self._is_well)
+        return await self._with_plain(command, upstream, sample) if self._wants_plain(command, sample) else sample
 
-    async def _sent(self, command: RunCanary, upstream: Upstream) -> ProbeResult:
+    def _wants_plain(self, command: RunCanary, sample: Sample) -> bool:
+        """Our engine leaves speculation off when asked: then runs alternate, at the smallest size."""
+        speculates = self.settings.is_ours and self.settings.speculation.method != "off"
+        is_smallest = command.prompt_tokens == min(self.settings.canary.prompt_tokens)
+        return speculates and is_smallest and sample.is_clean and command.purpose is Purpose.ROUTINE
+
+    async def _with_plain(self, command: RunCanary, upstream: Upstream, sample: Sample) -> Sample:
+        self._measured_already = sample
+        began = moment(self._around.host, self._around.clock.now())
+        with self._around.device.canary(self.settings.name, self.cancel):
+            plain = await self._sent(replace(command, has_warmup=False, has_nonce=False), upstream, is_plain=True)
+        is_believed = plain.void is None and doubt(self._around.host, began) is None
+        rate = plain.decode_tok_s if is_believed else None
+        return replace(sample, plain_tok_s=rate, took_s=sample.took_s + plain.took_s)
+
+    async def _sent(self, command: RunCanary, upstream: Upstream, *, is_plain: bool = False) -> ProbeResult:
         canary = self.settings.canary
         return await run_canary(
             upstream.session,
@@ -181,15 +203,16 @@ class CanaryDesk:
             timeout_s=self.timeout_s,
             has_warmup=command.has_warmup,
             has_nonce=command.has_nonce,
-            token_clock=self._clock_of(command.generation),
+            is_plain=is_plain,
+            token_clock=self._clock_of(command.generation, is_plain=is_plain),
             progressed=self.seat.moved,
         )
 
-    def _clock_of(self, generation: int) -> TokenClock:
+    def _clock_of(self, generation: int, *, is_plain: bool = False) -> TokenClock:
         """What runs of this worker have taught about its streams; only the newest worker's is kept."""
         if self._token_clock[0] != generation:
-            self._token_clock = (generation, TokenClock())
-        return self._token_clock[1]
+            self._token_clock = (generation, TokenClock(), TokenClock())
+        return self._token_clock[2] if is_plain else self._token_clock[1]
 
     def _learn(self, blank: Sample, result: ProbeResult) -> None:
         if result.void is None and result.decode_tok_s is not None:

@@ -111,6 +111,8 @@ class _Asker:
     kind: str
     headers: Mapping[str, str]
     clock: TokenClock
+    is_plain: bool = False
+    """Whether it asks our engine to leave speculation off."""
 
     @property
     def way(self) -> str:
@@ -140,6 +142,8 @@ class _Asker:
             body["prompt"] = prompt
         if is_streamed and has_extras:
             body["stream_options"] = {"include_usage": True}
+        if self.is_plain:
+            body["freshlane"] = {"speculation": False}
         return body
 
     async def whole(self, prompt: str, max_tokens: int) -> dict[str, Any]:
@@ -165,6 +169,7 @@ async def run_canary(
     timeout_s: float,
     has_warmup: bool = False,
     has_nonce: bool = False,
+    is_plain: bool = False,
     token_clock: TokenClock | None = None,
     progressed: Callable[[], None] = lambda: None,
 ) -> ProbeResult:
@@ -176,7 +181,7 @@ async def run_canary(
     requests, and grows by what reading the prompt may take. ``progressed`` is called whenever something came.
     """
     clock, began = token_clock or TokenClock(), _now()
-    asker = _Asker(session, url, model, kind, headers, clock)
+    asker = _Asker(session, url, model, kind, headers, clock, is_plain)
     patience_s = timeout_s + prompt_tokens / SLOWEST_PREFILL_TOK_S
     try:
         if has_warmup:
