@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install run test check bench docs clean
+.PHONY: install run test outside check bench docs clean
 
 install: $(STAMP)
 
@@ -20,9 +20,14 @@ run: $(STAMP)
 # Most tests wait for real processes, so several run at once; those with the real model, and the soak, want the machine
 # alone. The soak measures memory and lag, so it runs as in life, and says each ten seconds how far it is.
 test: $(STAMP)
-	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m 'not model and not soak' -n 3 --dist loadgroup
+	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m 'not model and not soak and not outside' -n 3 --dist loadgroup
 	PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -m model
 	$(BIN)/python -m pytest -m soak -s
+
+# Clients and installers as people have them: litellm, uv, pipx.
+outside: $(STAMP)
+	$(BIN)/python -m pip install --quiet --group outside
+	$(BIN)/python -m pytest -m outside
 
 check: $(STAMP)
 	$(BIN)/ruff check .

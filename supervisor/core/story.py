@@ -121,7 +121,7 @@ def _requests(record: Record) -> str:
     requests = record.get("requests") or {}
     held, failed = int(requests.get("held") or 0), int(requests.get("failed") or 0)
     replayed, cut = int(requests.get("replayed") or 0), int((record.get("drain") or {}).get("cut") or 0)
-    parts = [f"{plural(held, 'request')} waited", f"{failed or 'none'} failed"]
+    parts = [f"{plural(held, 'request') if held else 'no request'} waited", f"{failed or 'none'} failed"]
     parts += [f"{replayed} sent again"] if replayed else []
     parts += [f"{cut} cut"] if cut else []
     return ", ".join(parts)

@@ -31,7 +31,7 @@ async def test_a_crash_without_measurements_says_what_was_lost(freshlane: Run, s
     ended = await freshlane("log", "smollm2", url=stand_in.url)
     head, told = ended.out.splitlines()
     assert head.endswith("(3 d ago)  smollm2  crashed, cured")
-    assert told.endswith(": killed by SIGSEGV. No worker served for 6.0 s; 0 requests waited, 1 failed, 2 sent again.")
+    assert told.endswith(": killed by SIGSEGV. No worker served for 6.0 s; no request waited, 1 failed, 2 sent again.")
 
 
 async def test_json_prints_a_record_a_line_newest_last(freshlane: Run, stand_in: StandIn) -> None:

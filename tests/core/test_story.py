@@ -21,7 +21,7 @@ def test_every_trigger_has_a_beginning_of_its_own() -> None:
 def test_a_recycle_that_was_given_up_says_that_the_old_worker_serves_on() -> None:
     record = {"lane": "qwen", "trigger": "degraded", "outcome": "aborted", "next": "tried again in 10 min"}
     assert told(record) == (
-        "qwen: The worker had become slow. The old worker serves on; 0 requests waited, none failed. "
+        "qwen: The worker had become slow. The old worker serves on; no request waited, none failed. "
         "Next: tried again in 10 min."
     )
 
@@ -45,7 +45,7 @@ def test_what_was_tried_before_a_recycle_is_told_with_what_it_brought() -> None:
 def test_what_was_never_measured_is_not_told() -> None:
     [why, cost] = sentences({"trigger": "operator", "reason": "new driver", "outcome": "replaced", "downtime_s": 0})
     assert why == "A person wanted a new worker: new driver."
-    assert cost == "There was no downtime; 0 requests waited, none failed."
+    assert cost == "There was no downtime; no request waited, none failed."
 
 
 @pytest.mark.parametrize("trigger", list(Trigger))

@@ -26,6 +26,8 @@ class Ask:
     stop: tuple[str, ...]
     stream: bool
     include_usage: bool
+    tool: str = ""
+    """The function that the answer calls, its text an argument; empty where it is a plain answer."""
 
     @property
     def prompt_tokens(self) -> int:
@@ -94,6 +96,7 @@ def read_ask(kind: str, body: dict[str, Any]) -> Ask:
         stop=(stop,) if isinstance(stop, str) else tuple(stop),
         stream=body.get("stream") is True,
         include_usage=options.get("include_usage") is True,
+        tool=_tool_of(body) if kind == "chat" else "",
     )
 
 
@@ -106,6 +109,14 @@ def _chat_prompt(body: dict[str, Any], key: str = "messages") -> tuple[str, str]
     contents = [_content(message.get("content")) for message in messages]
     lines = [f"{message['role']}: {content}" for message, content in zip(messages, contents, strict=True)]
     return "\n".join(lines), contents[-1]
+
+
+def _tool_of(body: dict[str, Any]) -> str:
+    """The first function that is offered to a person's message; what a tool said is answered in words."""
+    tools = body.get("tools")
+    if not isinstance(tools, list) or not tools or body["messages"][-1]["role"] != "user":
+        return ""
+    return str(tools[0]["function"]["name"])
 
 
 def _content(content: Any) -> str:

@@ -13,7 +13,7 @@ from tests.fake_worker import dialects
 from tests.fake_worker.asks import Ask, plan
 from tests.fake_worker.knobs import LiveKnobs
 from tests.fake_worker.prefix import PrefixCache
-from tests.fake_worker.shapes import SHAPES, Shape, event
+from tests.fake_worker.shapes import SHAPES, Shape, ToolCall, event
 from tests.fake_worker.speed import Speed
 from tests.fake_worker.tally import Tally
 from tests.fake_worker.wire import Answer, GoneError, Refused
@@ -221,7 +221,10 @@ class Generation:
 
     def _new_shape(self) -> Shape:
         knobs = self._knobs()
-        return SHAPES[self._ask.kind](self._identity, self._ask.model or knobs.model, knobs.reasoning_field)
+        model = self._ask.model or knobs.model
+        if self._ask.tool:
+            return ToolCall(self._identity, model, self._ask.tool)
+        return SHAPES[self._ask.kind](self._identity, model, knobs.reasoning_field)
 
     def _length(self) -> int:
         """The size of the whole stream, by composing it once beforehand."""

@@ -80,6 +80,40 @@ class Chat(Shape):
         }
 
 
+class ToolCall(Chat):
+    """A chat answer that calls a function with ``{"text": ...}``, in pieces as servers stream them."""
+
+    def __init__(self, identity: str, model: str, tool: str) -> None:
+        super().__init__(identity, model)
+        self._call = {"index": 0, "id": f"call_{identity}", "type": "function"}
+        self._tool = tool
+
+    def _piece(self, call: dict[str, Any], **delta: Any) -> bytes:
+        return self._chunk([{"index": 0, "delta": {**delta, "tool_calls": [call]}, "finish_reason": None}])
+
+    def _arguments(self, text: str) -> bytes:
+        return self._piece({"index": 0, "function": {"arguments": text}})
+
+    def opening(self) -> bytes:
+        function = {"name": self._tool, "arguments": ""}
+        return self._piece({**self._call, "function": function}, role="assistant", content=None) + self._arguments(
+            '{"text": "'
+        )
+
+    def delta(self, text: str, reasoning: bool) -> bytes:
+        return self._arguments(json.dumps(text)[1:-1])
+
+    def closing(self, text: str, finish: str, usage: dict[str, Any] | None) -> bytes:
+        return self._arguments('"}') + super().closing(text, "tool_calls", usage)
+
+    def whole(self, text: str, reasoning: str, finish: str, usage: dict[str, Any]) -> dict[str, Any]:
+        answer = super().whole(text, reasoning, "tool_calls", usage)
+        function = {"name": self._tool, "arguments": json.dumps({"text": text})}
+        call = {"id": self._call["id"], "type": "function", "function": function}
+        answer["choices"][0]["message"] |= {"content": None, "tool_calls": [call]}
+        return answer
+
+
 class Completion(Shape):
     def _body(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         base = {"id": f"cmpl-{self._identity}", "object": "text_completion", "created": CREATED, "model": self._model}

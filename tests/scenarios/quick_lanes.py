@@ -80,13 +80,13 @@ async def generation(daemon: RunningDaemon, number: int, within_s: float = 20.0)
     return dict(await wait_until(fact, within_s, f"generation {number} to serve; see {daemon.log_path}"))
 
 
-async def inflight(daemon: RunningDaemon, count: int) -> None:
+async def inflight(daemon: RunningDaemon, count: int, within_s: float = 10.0) -> None:
     """Wait until so many requests are in flight."""
 
     async def fact() -> bool:
         return bool((await daemon.lane("worker"))["inflight"] == count)
 
-    await wait_until(fact, 10.0, f"{count} requests in flight")
+    await wait_until(fact, within_s, f"{count} requests in flight")
 
 
 def begin(daemon: RunningDaemon, body: dict[str, Any], within_s: float = 60.0) -> asyncio.Task[tuple[int, str]]:

@@ -20,7 +20,7 @@ from tests.conftest import find_free_port
 from tests.waiting import wait_until
 
 RECORD = {"id": "chat-1", "lane": "chat", "trigger": "hung", "outcome": "cured", "downtime_s": 12.0}
-ANNOUNCED = {"text": "chat: The worker hung. No worker served for 12 s; 0 requests waited, none failed.", **RECORD}
+ANNOUNCED = {"text": "chat: The worker hung. No worker served for 12 s; no request waited, none failed.", **RECORD}
 """What Slack shows is the text."""
 
 

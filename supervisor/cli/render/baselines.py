@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from supervisor.cli.render.layout import hang, painted
+from supervisor.cli.render.layout import hang, labelled, painted
 from supervisor.cli.words import clock
 from supervisor.core.words import plural, rate
 
@@ -17,19 +17,21 @@ QUALITIES = {
     "provisional": "provisional: only a worker far too slow is convicted",
 }
 
+LONGEST_BESIDE = 16
+"""A longer lane's name stands above what is said of it."""
+
 
 def baseline_lines(baselines: Mapping[str, Any], width: int | None, console: Console) -> list[Text]:
     """A line for each lane, and under it what is known besides."""
-    longest = max((len(name) for name in baselines), default=0)
+    indent = min(max((len(name) for name in baselines), default=0), LONGEST_BESIDE) + 2
     lines = []
     for name, baseline in baselines.items():
-        text = painted(f"{name:<{longest}}  ", "name").append_text(fresh_in_words(baseline))
-        lines += hang(text, width, console, rest=longest + 2)
+        lines += labelled(painted(name, "name"), fresh_in_words(baseline), width, console, indent=indent)
         for words in _more(baseline):
-            lines += hang(Text(" " * (longest + 2) + words, style="quiet"), width, console, rest=longest + 2)
+            lines += hang(Text(words, style="quiet"), width, console, first=indent, rest=indent)
         if isinstance(baseline, Mapping) and baseline.get("version_change"):
             change = Text(baseline["version_change"]["text"], style="warn")
-            lines += hang(change, width, console, first=longest + 2, rest=longest + 2)
+            lines += hang(change, width, console, first=indent, rest=indent)
     return lines
 
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 GAP = 2
-UNIT_GAP = re.compile(r"(?<=\d) (?=(?:[kMGT]?B|min|s|h|d|%|tok/s)(?![\w/]))")
-"""Between a number and its unit no line ends."""
+UNIT_GAP = re.compile(r"(?<=\d) (?=[a-zA-Z%])")
+"""Between a number and what it counts no line ends."""
 GLUE = "\ue000"
 
 
@@ -49,6 +49,15 @@ def hang(text: Text, width: int | None, console: Console, *, first: int = 0, res
         line.rstrip()
         line.plain = line.plain.replace(GLUE, " ")
     return [Text(" " * (rest if at else first)).append_text(line) for at, line in enumerate(lines)]
+
+
+def labelled(label: Text, text: Text, width: int | None, console: Console, *, indent: int) -> list[Text]:
+    """``text`` behind ``indent`` blanks, the label in place of the first ones; a longer label has a line to itself."""
+    lines = hang(text, width, console, first=indent, rest=indent)
+    if label.cell_len + GAP > indent:
+        return [label, *lines]
+    first, *others = lines
+    return [label.append(" " * (indent - label.cell_len)).append_text(first[indent:]), *others]
 
 
 def painted(text: str, style: str) -> Text:

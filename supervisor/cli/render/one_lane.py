@@ -9,10 +9,11 @@ from rich.text import Text
 
 from supervisor.cli.render.baselines import fresh_in_words
 from supervisor.cli.render.lane_facts import STYLE_OF_VERDICT, Lane, measured_at, ratio_of, speed_of, state, status_of
-from supervisor.cli.render.layout import hang, painted
+from supervisor.cli.render.layout import labelled, painted
 from supervisor.cli.words import ago, moment
 from supervisor.core.words import long_length, many, rate, share, size
 
+INDENT = 12
 FIRST_TOTALS = ("requests", "generated_tokens", "recycles", "failed")
 
 
@@ -23,7 +24,7 @@ def lane_in_full(lane: Lane, width: int | None, console: Console) -> list[Text]:
         title.append(f" for {ago(lane['since']).removesuffix(' ago')}", style="quiet")
     lines = [title]
     for name, fact in _facts(lane):
-        lines += hang(painted(f"{name:<10}", "head").append_text(fact), width, console, first=2, rest=12)
+        lines += labelled(painted(f"  {name}", "head"), fact, width, console, indent=INDENT)
     return lines
 
 
