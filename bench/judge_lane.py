@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass, replace
 
 from bench.judge_world import FRESH_TOK_S, HOUR_S, OF_FRESH, SIZES, Weather, World, never
+from supervisor.core.host_check import HostCheck, HostFinding, Reading
 from supervisor.core.policy import RecycleAllowance
 from supervisor.core.replacement import VERIFY_RUNS
 from supervisor.core.samples import Purpose, Sample, Status, Verdict
@@ -20,9 +21,9 @@ EVERY_S = 300.0
 SOON = 0.3
 RUN_S = 2.0
 RUNS_AFTER_START = 5
-HOST_VOID = 0.10
-"""The machine's log slowness from which a run is void."""
+REFERENCE_S = 0.04
 REFERENCE_NOISE = 0.02
+"""Of one reading's logarithm."""
 LEARNING_LIVES_S = (HOUR_S / 3,) * 30
 LEARNING_RUNS = 1440
 """A lane that has been through thirty workers, and whose noise has been seen for five days."""
@@ -48,6 +49,7 @@ class BenchLane:
     def __init__(self, world: World, seed: int) -> None:
         self.world, self.chance = world, random.Random(seed)
         self.judge = SpeedJudge.new(TERMS)
+        self.host = HostCheck()
         self.allowance = RecycleAllowance()
         self.recycled: list[Recycled] = []
         self.recycle_terms = TERMS.recycle
@@ -199,22 +201,32 @@ class BenchLane:
     def _run(self, size: int, purpose: Purpose) -> Sample:
         self.at += RUN_S
         self.runs += 1
-        seen = self.world.reference_sensitivity * self.world.host(self.at)
-        seen += self.chance.gauss(0, REFERENCE_NOISE) if self.world.reference_sensitivity else 0.0
-        is_void = seen > HOST_VOID
-        self.voids += is_void
+        rate, found = self._rate(size), HostFinding()
+        if self.world.reference_sensitivity:
+            found = self._look_at_host(size, rate)
+        self.voids += found.is_slow
         return Sample(
             self.at,
             self.at,
             self.worker,
             size,
             purpose,
-            None if is_void else self._rate(size),
+            None if found.is_slow else rate,
             tokens=64,
             took_s=RUN_S,
             worker_age_s=self.at - self.began,
-            host_slowness=max(seen, 0.0),
+            host_slowness=found.slowness,
         )
+
+    def _look_at_host(self, size: int, rate: float) -> HostFinding:
+        seen = self.world.reference_sensitivity * self.world.host(self.at)
+        before, after = (
+            Reading(REFERENCE_S * math.exp(seen + self.chance.gauss(0, REFERENCE_NOISE))) for _ in range(2)
+        )
+        found = self.host.find(before, after)
+        is_well = self.judge.status is not Status.SUSPECT
+        self.host.learn(self.at, before, after, size=size, log_rate=math.log(rate), found=found, is_well=is_well)
+        return found
 
 
 assert VERIFY_RUNS == RUNS_AFTER_START

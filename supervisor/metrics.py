@@ -28,6 +28,11 @@ GAUGES: tuple[tuple[str, str, tuple[str | int, ...]], ...] = (
     ("decode_ratio", "Worker over baseline: 0.31 is a worker at 31 % of a fresh one.", ("verdict", "ratio")),
     ("decode_ratio_low", "Lower end of the interval of decode_ratio.", ("verdict", "interval", 0)),
     ("decode_ratio_high", "Upper end of the interval of decode_ratio.", ("verdict", "interval", 1)),
+    (
+        "host_slowness",
+        "How much slower the host was at the last canary: logarithm, 0 is as usual.",
+        ("last_probe", "host_slowness"),
+    ),
     ("inflight_requests", "Requests that a worker answers now.", ("inflight",)),
     ("queued_requests", "Requests that wait for a worker now.", ("queued",)),
     ("worker_generation", "How many workers this lane has had.", ("worker", "generation")),

@@ -25,7 +25,7 @@ LANE: dict[str, Any] = {
     "inflight": 2,
     "queued": 0,
     "baseline": {"decode_tok_s": 66.5, "by_prompt_tokens": {"256": 66.5, "3072": 60.0}},
-    "last_probe": {"decode_tok_s": 20.5, "void": None},
+    "last_probe": {"decode_tok_s": 20.5, "void": None, "host_slowness": 0.04},
     "verdict": {"status": "degraded", "ratio": 0.31, "interval": [0.29, 0.33], "by_prompt_tokens": {"256": 20.5}},
     "totals": {
         "requests": 100,
@@ -82,6 +82,7 @@ def test_every_number_of_a_lane_is_on_the_page() -> None:
         ("freshlane_lane_decode_ratio", "qwen"): 0.31,
         ("freshlane_lane_decode_ratio_low", "qwen"): 0.29,
         ("freshlane_lane_decode_ratio_high", "qwen"): 0.33,
+        ("freshlane_lane_host_slowness", "qwen"): 0.04,
         ("freshlane_lane_inflight_requests", "qwen"): 2,
         ("freshlane_lane_queued_requests", "qwen"): 0,
         ("freshlane_lane_worker_generation", "qwen"): 3,

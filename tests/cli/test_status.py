@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+from supervisor.cli.render.lane_facts import why_and_next
 from supervisor.cli.render.worth import monday, worth_line
 from tests.cli.conftest import Run
 from tests.cli.documents import LANES, QWEN
@@ -47,6 +48,12 @@ async def test_void_canaries_and_what_clients_streams_say_are_shown(freshlane: R
     ended = await freshlane("status", "qwen", url=stand_in.url)
     assert "940 count, 13 are void (client_arrived 12, loop_lag 1)" in " ".join(ended.out.split())
     assert "clients' streams run at 30%" in ended.out
+
+
+def test_a_slow_host_is_told_in_words() -> None:
+    verdict = {"status": "unknown", "reason": "host_slow: all lanes fell to 50% of their rates"}
+    told = why_and_next({"state": "serving", "reason": "generation 1 serves", "verdict": verdict})
+    assert told == "generation 1 serves; the host is slow: all lanes fell to 50% of their rates"
 
 
 async def test_one_lane_is_shown_in_full(freshlane: Run, stand_in: StandIn) -> None:

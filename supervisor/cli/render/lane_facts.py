@@ -11,6 +11,9 @@ from supervisor.cli.render.layout import painted
 
 Lane = Mapping[str, Any]
 
+HOST_SLOW = "host_slow: "
+"""How the verdict's reason begins while the machine is slow."""
+
 STYLE_OF_STATE = {
     "serving": "good",
     "suspect": "warn",
@@ -40,10 +43,15 @@ def why_and_next(lane: Lane) -> str:
             str(verdict["reason"]) if lane.get("state") == "suspect" else f"{status_of(lane)}: {verdict['reason']}"
         )
     elif status_of(lane) == "unknown" and lane.get("state") in ("serving", "suspect") and verdict.get("reason"):
-        said.append(f"speed unknown: {verdict['reason']}")
+        said.append(_unknown_because(str(verdict["reason"])))
     text = "; ".join(dict.fromkeys(part for part in said if part))
     following = lane.get("next_action")
     return f"{text} → {following}" if following else text
+
+
+def _unknown_because(reason: str) -> str:
+    shown = reason.removeprefix(HOST_SLOW)
+    return f"speed unknown: {reason}" if shown == reason else f"the host is slow: {shown}"
 
 
 def speed_of(lane: Lane) -> float | None:
