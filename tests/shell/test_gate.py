@@ -84,6 +84,22 @@ async def test_a_gate_that_holds_says_emptied_when_the_last_answer_ends() -> Non
     assert ears.heard.count("emptied 1") == 2
 
 
+async def test_a_gate_whose_last_answer_broke_waits_whether_its_worker_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_module, "LOSS_GRACE_S", 0.1)
+    for is_dead in (True, False):
+        gate = Gate()
+        ears = Ears(gate)
+        gate.open(FIRST)
+        ticket = gate.enter("a")
+        gate.hold("draining")
+        gate.leave(ticket, is_failed=True)
+        assert "emptied 1" not in ears.heard
+        if is_dead:
+            gate.worker_died(1)
+        await asyncio.sleep(0.2)
+        assert ("emptied 1" in ears.heard) is not is_dead
+
+
 async def test_a_gate_that_opens_again_in_time_never_says_emptied() -> None:
     gate = Gate()
     ears = Ears(gate)

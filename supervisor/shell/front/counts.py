@@ -27,6 +27,8 @@ class GenerationCount:
     busy_since: float | None = None
     failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_FAILURES))
     """Monotonic seconds at which requests that were sent to it last failed."""
+    broke_at: float | None = None
+    """Monotonic seconds at which it last broke off a request, and may have died."""
 
 
 @dataclass
@@ -86,6 +88,15 @@ class Counts:
         self.totals.failed += 1
         if generation is not None:
             self.of(generation).failed_at.append(time.monotonic())
+
+    def broke_off(self, generation: int) -> None:
+        """This worker broke off a request."""
+        self.of(generation).broke_at = time.monotonic()
+
+    def broke_within(self, generation: int, seconds: float) -> bool:
+        """Whether it did so in the last ``seconds``."""
+        broke_at = self.of(generation).broke_at
+        return broke_at is not None and time.monotonic() - broke_at < seconds
 
     def failed_within(self, generation: int, seconds: float) -> int:
         """Requests of this worker that failed in the last ``seconds``."""

@@ -208,6 +208,7 @@ class Gate:
     def worker_died(self, generation: int) -> None:
         """A worker is gone: what it had in flight ends, or waits for the next one."""
         self._dead.append(generation)
+        self._owed.discard(generation)  # its exit says more than that it is empty
         if self._upstream and self._upstream.generation == generation:
             self._upstream = None
             if self.mode is Mode.OPEN:
@@ -250,6 +251,8 @@ class Gate:
         ``is_cut``: we broke it off, and this worker shall not get it again.
         """
         generation = self._inflight[ticket]
+        if not is_cut:
+            self._counts.broke_off(generation)
         self._end_flight(ticket)
         if not was_reached:
             self._counts.taken_back(generation, was_first=ticket.sends == 1)
@@ -267,6 +270,8 @@ class Gate:
         """A request is over, however it ended. Leaving twice is leaving once."""
         if is_failed:
             self._counts.failed(ticket.generation)
+            if ticket in self._inflight:
+                self._counts.broke_off(self._inflight[ticket])
         self.totals.cut += is_cut
         self._waiting.remove(ticket)
         if ticket in self._inflight:
@@ -373,6 +378,9 @@ class Gate:
                     break
                 self._admit(ticket, self._upstream)
         for generation in [owed for owed in self._owed if not self._counts.of(owed).inflight]:
+            if self._counts.broke_within(generation, LOSS_GRACE_S):
+                asyncio.get_running_loop().call_later(LOSS_GRACE_S, self._settle)  # it may be dead, not emptied
+                continue
             self._owed.discard(generation)
             self._outbox.append(lambda gone=generation: self.on_emptied(gone))  # type: ignore[misc]
         self._notice_idleness()

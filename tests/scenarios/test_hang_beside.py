@@ -1,0 +1,47 @@
+"""A hang while two workers of a lane are there: the one that is well serves on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from tests.scenarios.daemon_process import RunningDaemon, running_daemon
+from tests.scenarios.quick_lanes import HANG, ask, chat, config, quick_lane
+from tests.waiting import wait_until
+
+
+def overlapping(knobs: dict[str, Any] | None = None) -> dict[str, Any]:
+    return config(worker=quick_lane(knobs, replace="overlap", stop_timeout="1s", hang=HANG))
+
+
+async def test_a_new_worker_that_freezes_in_its_proof_is_dropped_and_the_old_one_serves_on(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path / "daemon", overlapping({"tok_s": 20})) as daemon:
+        old = (await daemon.serving("worker"))["worker"]["pid"]
+        await daemon.post("/api/lanes/worker/recycle")
+        await _step(daemon, "proving")
+        new = (await daemon.lane("worker"))["candidate"]["pid"]
+        os.kill(new, signal.SIGSTOP)
+        await wait_until(lambda: _is_gone(new), 20.0)
+        lane = await daemon.serving("worker", 5.0)
+        assert (lane["worker"]["pid"], lane["candidate"]) == (old, None)
+        assert (await ask(daemon, chat()))[0] == 200
+        [failed] = await daemon.recycles("worker")
+        assert failed["outcome"] == "failed"
+        assert failed["requests"]["failed"] == 0
+
+
+async def _step(daemon: RunningDaemon, step: str) -> None:
+    async def fact() -> bool:
+        return bool((await daemon.lane("worker"))["recycling"] == step)
+
+    await wait_until(fact, 15.0, f"the recycle to be {step}; see {daemon.log_path}")
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
