@@ -7,6 +7,7 @@ from supervisor.core.cadence import Cadence
 from supervisor.core.cause import of_slowness
 from supervisor.core.commands import CutRequests
 from supervisor.core.judge import Judge
+from supervisor.core.last_look import LastLook
 from supervisor.core.measurer import Measurer
 from supervisor.core.overlap import Overlap
 from supervisor.core.record import Outcome
@@ -34,6 +35,7 @@ class Organs:
         self.recycler = Recycler(body, judge)
         self.overlap = Overlap(body, self.recycler)
         self.remedies = Remedies(body)
+        self.last_look = LastLook(body, judge, self.recycler)
         self.worth = Worth()
         self._slow_spawns = 0
         """In a row."""
@@ -132,7 +134,7 @@ class Organs:
             return False
         self.measurer.yield_gate()
         self.stand_down()
-        return self.remedies.begin(names, verdict, cause)
+        return self.remedies.begin(names, verdict, cause, at)
 
     def relieve(self, relief: Relief, at: float) -> None:
         """A remedy was tried: end it if it cured the worker, or replace it after all."""

@@ -141,7 +141,7 @@ class Recycler:
     def drain_old(self, at: float) -> None:
         """An idle moment came, or was waited for long enough: hold new requests and let the rest finish."""
         replacement, body = self.under_way, self._body
-        if replacement is None or replacement.step is not Step.WAITING_IDLE:
+        if replacement is None or replacement.step not in (Step.WAITING_IDLE, Step.LOOKING):
             return
         replacement.step = Step.DRAINING
         replacement.closed_at = at

@@ -42,6 +42,7 @@ APPLY_TIMEOUT_S = 30.0
 """How long a worker may take over a remedy."""
 
 ANSWER_GRACE_S = 5.0
+CLOCK_GRAIN_S = 0.05
 
 REMEDIES_FOR: Mapping[CauseKind, tuple[RemedyName, ...]] = {
     CauseKind.ACCEPTANCE: (RemedyName.SPECULATION_OFF,),
@@ -82,6 +83,8 @@ class Trial:
     """What the worker does now: by the verdict, then by the last remedy's runs."""
     left: list[RemedyName]
     step: Step = Step.WAITING
+    due_at: float = 0.0
+    """When the wait under way is over; a timer that fires before was of an earlier one."""
     is_applied: bool = False
     holds_gate: bool = False
     took_s: float = 0.0
@@ -125,7 +128,7 @@ class Remedies:
             self._absent.clear()
             self._tried = []
 
-    def begin(self, names: list[RemedyName], verdict: Verdict, cause: Cause) -> bool:
+    def begin(self, names: list[RemedyName], verdict: Verdict, cause: Cause, at: float) -> bool:
         """Try these, in this order; whether the verdict says enough to measure them by."""
         if not names or verdict.prompt_tokens is None or verdict.baseline_tok_s is None or not verdict.samples:
             return False
@@ -139,7 +142,7 @@ class Remedies:
             rate_tok_s=median(verdict.samples),
             left=list(names),
         )
-        self._wait(self.trial)
+        self._wait(self.trial, at)
         return True
 
     def drop(self) -> None:
@@ -157,38 +160,42 @@ class Remedies:
 
     # ---- a quiet moment ----
 
-    def _wait(self, trial: Trial) -> None:
+    def _arm(self, trial: Trial, at: float, after_s: float) -> None:
+        trial.due_at = at + after_s
+        self._body.arm(TimerName.REMEDY, after_s)
+
+    def _wait(self, trial: Trial, at: float) -> None:
         terms = self._body.terms
         trial.step = Step.WAITING
         self._body.reason = f"{trial.verdict.reason}; tries {trial.name} in an idle moment"
-        self._body.arm(TimerName.REMEDY, min(terms.recycle.wait_idle_s, terms.canary.hold_s))
+        self._arm(trial, at, min(terms.recycle.wait_idle_s, terms.canary.hold_s))
         self._body.say(WatchIdle())
 
-    def gate_idled(self) -> None:
+    def gate_idled(self, at: float) -> None:
         """An idle moment, with the gate open."""
         if self.trial and self.trial.step is Step.WAITING:
             self._body.disarm(TimerName.REMEDY)
-            self._go_on(self.trial)
+            self._go_on(self.trial, at)
 
-    def gate_emptied(self) -> bool:
+    def gate_emptied(self, at: float) -> bool:
         """Nothing is in flight behind a held gate; whether it was held for a remedy."""
         is_mine = self.trial is not None and self.trial.holds_gate
         if self.trial and self.trial.step is Step.HOLDING:
-            self._go_on(self.trial)
+            self._go_on(self.trial, at)
         return is_mine
 
     def time_passed(self, at: float) -> Relief:
         """The wait under way is over."""
         trial, body = self.trial, self._body
-        if trial is None:
+        if trial is None or at < trial.due_at - CLOCK_GRAIN_S:
             return Relief.GOES_ON
         match trial.step:
             case Step.PAUSING:
-                self._wait(trial)
+                self._wait(trial, at)
             case Step.WAITING:
                 trial.step, trial.holds_gate = Step.HOLDING, True
                 body.say(HoldGate(f"{trial.name} needs a quiet moment"))
-                body.arm(TimerName.REMEDY, body.terms.canary.hold_s)
+                self._arm(trial, at, body.terms.canary.hold_s)
             case Step.HOLDING:
                 body.note(f"no quiet moment for {trial.name}")
                 if trial.is_applied:
@@ -196,21 +203,21 @@ class Remedies:
                 return Relief.EXHAUSTED
             case _ if trial.holds_gate:  # clients have waited long enough; what runs goes on without them waiting
                 self._let_go(trial)
-                body.arm(TimerName.REMEDY, APPLY_TIMEOUT_S + ANSWER_GRACE_S)
+                self._arm(trial, at, APPLY_TIMEOUT_S + ANSWER_GRACE_S)
             case Step.APPLYING:
                 return self._concluded(trial, Effect.FAILED, at)
             case Step.MEASURING:
                 pass
         return Relief.GOES_ON
 
-    def _go_on(self, trial: Trial) -> None:
+    def _go_on(self, trial: Trial, at: float) -> None:
         if trial.is_applied:
             self._run(trial)
             return
         trial.step = Step.APPLYING
         self._body.say(ApplyRemedy(trial.generation, trial.name, APPLY_TIMEOUT_S))
         if not trial.holds_gate:
-            self._body.arm(TimerName.REMEDY, APPLY_TIMEOUT_S + ANSWER_GRACE_S)
+            self._arm(trial, at, APPLY_TIMEOUT_S + ANSWER_GRACE_S)
 
     # ---- the remedy and what it brought ----
 
@@ -223,7 +230,7 @@ class Remedies:
         match event.answer:
             case RemedyAnswer.ABSENT:
                 self._absent.add(trial.name)
-                return self._next(trial)
+                return self._next(trial, event.at)
             case RemedyAnswer.FAILED:
                 self._body.note(f"{trial.name} failed: {event.detail}")
                 return self._concluded(trial, Effect.FAILED, event.at)
@@ -255,7 +262,7 @@ class Remedies:
             self._tell(trial, Effect.UNMEASURED)
             return Relief.EXHAUSTED
         trial.step = Step.PAUSING
-        self._body.arm(TimerName.REMEDY, PAUSE_S)
+        self._arm(trial, at, PAUSE_S)
         return Relief.GOES_ON
 
     @staticmethod
@@ -285,15 +292,15 @@ class Remedies:
             self._tried = []
             return Relief.CURED
         self._body.remedies.brought_nothing(trial.name, at)
-        return self._next(trial)
+        return self._next(trial, at)
 
-    def _next(self, trial: Trial) -> Relief:
+    def _next(self, trial: Trial, at: float) -> Relief:
         trial.left.pop(0)
         trial.is_applied, trial.rates, trial.took_s = False, [], 0.0
         if not trial.left:
             return Relief.EXHAUSTED
         if trial.holds_gate:
-            self._go_on(trial)
+            self._go_on(trial, at)
         else:
-            self._wait(trial)
+            self._wait(trial, at)
         return Relief.GOES_ON

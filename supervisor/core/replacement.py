@@ -44,6 +44,7 @@ class Step(StrEnum):
 
     WAITING_SLOT = "waiting_slot"
     WAITING_IDLE = "waiting_idle"
+    LOOKING = "looking"
     DRAINING = "draining"
     STOPPING = "stopping"
     STARTING = "starting"
@@ -86,6 +87,9 @@ class Replacement:
     rates_by_size: dict[int, list[float]] = field(default_factory=dict)
     """Decode rates of the new worker."""
     proof_voids: int = 0
+    looks: int = 0
+    """Clean runs of the last look."""
+    look_voids: int = 0
 
     @property
     def rates(self) -> list[float]:

@@ -44,6 +44,8 @@ class World:
     remedies: dict[RemedyName, float | RemedyAnswer] = field(default_factory=dict)
     """What each does: the rate of the worker after it, or its answer where it does nothing. Absent if not here."""
     remedy_s: float = 0.5
+    slot_s: float = 0.0
+    """Until the fleet lets the lane recycle."""
 
 
 class Stage:
@@ -192,7 +194,7 @@ class Stage:
             case cmd.DisarmTimer(name=name):
                 self._timers.pop(name, None)
             case cmd.AskRecycleSlot():
-                self._later(0.0, ev.RecycleSlotGranted(self.at))
+                self._later(self.world.slot_s, ev.RecycleSlotGranted(self.at + self.world.slot_s))
             case cmd.WriteIntent(record=record):
                 self.intents.append(record)
             case cmd.WriteRecord(record=record):

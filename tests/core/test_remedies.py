@@ -16,7 +16,7 @@ from supervisor.core.remedy_memory import FIRST_REST_S, LONGEST_REST_S, RemedyMe
 from supervisor.core.speed_judge import observations_a_year
 from supervisor.core.states import GateMode, LaneState
 from supervisor.core.story import told
-from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms, RemedyName, Trigger
+from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms, RemedyName, TimerName, Trigger
 from supervisor.core.worth import RecycleCost
 from tests.core.stage import FRESH_TOK_S, Stage
 from tests.core.test_lane_laws import check, deed
@@ -151,6 +151,16 @@ def test_a_worker_that_never_answers_to_a_remedy_is_recycled_after_its_deadline(
     assert [each.outcome for each in record.remedies] == [Effect.FAILED] * 2
 
 
+def test_the_end_of_an_earlier_wait_that_is_heard_late_does_not_end_the_remedy() -> None:
+    stage = aged(clear_cache=FRESH_TOK_S)
+    while not stage.asked:
+        stage.run(0.1)
+    stage.tell(ev.TimerFired(stage.at, TimerName.REMEDY))
+    stage.run(60.0)
+    [record] = stage.records
+    assert [each.outcome for each in record.remedies] == [Effect.CURED]
+
+
 @pytest.mark.parametrize("wish", [ev.DrainAsked, ev.StopAsked, ev.RecycleAsked])
 def test_what_a_person_wants_ends_the_trial_at_once(wish: type[ev.Event]) -> None:
     stage = aged(clear_cache=FRESH_TOK_S)
@@ -178,6 +188,31 @@ def test_a_last_look_that_finds_the_worker_well_again_resumes_it_with_no_process
     assert stage.lane.state is LaneState.SERVING
     assert (stage.asked, stage.records, stage.alive) == ([], [], {generation})
     assert set(stage.states) <= {LaneState.SERVING, LaneState.SUSPECT}
+
+
+@pytest.mark.parametrize("is_well", [True, False])
+def test_where_an_idle_moment_was_long_in_coming_the_gate_closes_only_after_another_look(is_well: bool) -> None:
+    patient = replace(TERMS, recycle=replace(TERMS.recycle, wait_idle_s=3600.0))
+    stage = aged(patient)
+    stage.world.slot_s = 1.0
+    generation = stage.lane.body.workers.last_generation
+    while stage.lane.organs.recycler.under_way is None:
+        stage.run(0.01)
+    assert stage.begin_request()
+    stage.run(1200.0)
+    assert stage.lane.organs.recycler.under_way is not None
+    if is_well:
+        stage.world.tok_s_of[generation] = FRESH_TOK_S
+    stage.end_request(generation)
+    stage.run(300.0)
+    [record] = stage.records
+    assert record.outcome is (Outcome.ABORTED if is_well else Outcome.CURED)
+    assert (stage.alive == {generation}) is is_well
+    assert stage.lane.state is LaneState.SERVING
+    assert stage.cut == 0
+    if is_well:
+        assert "last look found the worker well again" in record.next
+        assert LaneState.DRAINING not in stage.states
 
 
 def test_the_rest_of_a_remedy_doubles_up_to_a_week_and_outlives_the_daemon() -> None:

@@ -16,7 +16,7 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
     if body.state is _S.WARMING:
         finding = lane.measurer.warmed(sample)
     else:
-        is_aside = lane.remedies.trial is not None
+        is_aside = lane.remedies.trial is not None or lane.last_look.is_under_way
         finding = lane.measurer.observed_aside(sample) if is_aside else lane.measurer.observed(sample, event.at)
         if sample.is_clean and sample.decode_tok_s is not None:
             lane.weigh(sample, event.at)
@@ -34,6 +34,8 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
             body.enter(_S.SERVING, event.at, lane.judge.verdict.reason)
         case _:
             lane.relieve(lane.remedies.measured(sample, event.at), event.at)
+            if lane.last_look.looked(sample, event.at):
+                lane.reopen(event.at, f"a last look: {lane.judge.verdict.reason}")
 
 
 def remedied(lane: Organs, event: RemedyApplied) -> None:

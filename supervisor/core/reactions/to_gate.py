@@ -13,7 +13,7 @@ def emptied(lane: Organs, event: GateEmptied) -> None:
     """Nothing is in flight on the active worker, and the gate is turned away from it."""
     body = lane.body
     if body.state in SERVES:
-        if not (lane.overlap.gate_emptied() or lane.remedies.gate_emptied()):
+        if not (lane.overlap.gate_emptied() or lane.remedies.gate_emptied(event.at)):
             lane.measurer.gate_emptied(event.at)
         return
     match body.goal:
@@ -33,8 +33,8 @@ def emptied(lane: Organs, event: GateEmptied) -> None:
 
 def idled(lane: Organs, event: GateIdled) -> None:
     """The idle moment that a recycle or a remedy waits for."""
-    lane.remedies.gate_idled()
-    lane.recycler.drain_old(event.at)
+    lane.remedies.gate_idled(event.at)
+    lane.last_look.idled(event.at)
 
 
 def held(lane: Organs, event: RequestHeld) -> None:

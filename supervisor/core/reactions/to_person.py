@@ -112,8 +112,8 @@ def recycle(lane: Organs, event: RecycleAsked) -> None:
 
 
 def probe(lane: Organs, event: ProbeAsked) -> None:
-    """Measure now; while a remedy is tried, that is done anyway."""
-    if lane.remedies.trial is None:
+    """Measure now; while a remedy is tried, or a last look taken, that is done anyway."""
+    if lane.remedies.trial is None and not lane.last_look.is_under_way:
         lane.measurer.ask(event.at)
 
 
