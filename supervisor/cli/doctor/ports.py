@@ -8,6 +8,7 @@ from supervisor.cli.doctor.finding import Finding, bad, doubtful, good
 from supervisor.cli.finding.servers import ask_json
 from supervisor.cli.target import url_of
 from supervisor.settings import LaneSettings, Settings
+from supervisor.shell.machine.holdings import holding_of
 from supervisor.shell.machine.ports import holder_of, is_taken
 
 
@@ -20,6 +21,9 @@ def ports(settings: Settings) -> Iterator[Finding]:
             yield _attached(lane)
         elif lane.port is not None and not is_running:
             yield _fixed(lane, lane.port)
+        holding = holding_of(lane.model) if lane.model is not None and lane.attach is None else None
+        if holding:
+            yield doubtful(f"lane {lane.name}", str(holding), holding.remedy)
 
 
 def _own(settings: Settings, *, is_running: bool) -> Finding:

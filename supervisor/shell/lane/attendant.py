@@ -12,6 +12,7 @@ It decides nothing: the lane says when to spawn, stop and kill. What it answers 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Callable
 
@@ -31,6 +32,7 @@ from supervisor.shell.lane.start_place import StartPlace
 from supervisor.shell.lane.surroundings import Surroundings
 from supervisor.shell.lane.vital_signs import VitalSigns
 from supervisor.shell.machine import ports
+from supervisor.shell.machine.holdings import holding_of
 from supervisor.shell.machine.reading import host_reading
 from supervisor.shell.pace import every
 from supervisor.shell.tasks import Tasks
@@ -43,6 +45,8 @@ log = structlog.get_logger(__name__)
 
 ROOM_LOOK_S = 0.25
 READY_LOOK_S = 0.1
+HOLDING_LOOK_S = 3.0
+HOLDING_TIMEOUT_S = 1.0
 READING_S = 2.0
 UPTIME_LOOK_S = 10.0
 """An attached server is asked so often whether it is still the same."""
@@ -88,6 +92,8 @@ class Attendant:
         self._guard: HangGuard | None = None
         self._report: SelfReport | None = None
         self._asked_at = 0.0
+        self._held_at: float | None = None
+        self._held: str | None = None
         self._is_stopping = self._is_last = self._is_ready = False
 
     @property
@@ -195,7 +201,19 @@ class Attendant:
             holder = await asyncio.to_thread(ports.holder_of, port)
             by = f"pid {holder[0]} ({holder[1]})" if holder else "another process"
             return f"port {port} is taken by {by}"
-        return None
+        return await self._held_elsewhere()
+
+    async def _held_elsewhere(self) -> str | None:
+        """A server of somebody else's that has the same model; a lane that overlaps says itself that two fit."""
+        model = self.lane.model
+        if model is None or self.lane.is_attached or self.lane.replace == "overlap":
+            return None
+        if self._held_at is None or self._now() - self._held_at >= HOLDING_LOOK_S:
+            self._held_at, self._held = self._now(), None
+            with contextlib.suppress(TimeoutError):
+                holding = await asyncio.wait_for(asyncio.to_thread(holding_of, model), HOLDING_TIMEOUT_S)
+                self._held = f"{holding}; {holding.remedy}" if holding else None
+        return self._held
 
     async def _live(self) -> None:
         port = port_of(self.lane.attach) if self.lane.attach else self.lane.port or ports.free_port()
