@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -296,6 +297,11 @@ def _rates(values: object) -> list[float]:
 
 def _centre(rates: Sequence[float]) -> float:
     """Of log rates, with runs left out that were not fresh at all."""
+    return _centre_of(tuple(rates))
+
+
+@lru_cache(maxsize=256)
+def _centre_of(rates: tuple[float, ...]) -> float:
     limit = NOT_FRESH * median(rates)
     return hodges_lehmann([math.log(rate) for rate in rates if rate >= limit])
 

@@ -2,15 +2,20 @@
 
 Neighbouring visits share what the host does meanwhile, and a detector that takes them for independent convicts the
 innocent. What matters is the long-run variance: what the mean of many visits scatters by. It is measured on the means
-of blocks of runs, by their second differences, in which a steady trend (ageing) cancels. Until there are enough runs
-a moderate value is believed.
+of blocks of runs, by their second differences, in which a steady trend (ageing) cancels, and held against what the runs
+of one block scatter by among themselves. So slow outliers, which raise both alike, are not taken for something shared.
+Until there are enough runs a moderate value is believed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from statistics import fmean, median, variance
+from typing import Any, NamedTuple
+
+from supervisor.core.ranks import MAD_TO_SD, PRIOR_SD
 
 BLOCK = 20
 RUNS_THAT_MEASURE = 200
@@ -24,9 +29,13 @@ SHARED_SD, SHARED_CORRELATION = 0.04, 0.3
 to the next.
 """
 SHARED_VARIANCE = SHARED_SD**2 * (1 + SHARED_CORRELATION) / (1 - SHARED_CORRELATION)
+BELIEVED = 1 + SHARED_VARIANCE / PRIOR_SD**2
+"""The same as a multiple of the variance that single runs are believed to have."""
 
 PRIOR_WEIGHT = 4
 """How many differences of blocks that belief is worth."""
+
+BLOCKS_COMPARED = 3
 
 MOST_REMEMBERED = 125
 """Differences of blocks after which older ones begin to fade."""
@@ -43,77 +52,131 @@ OF_MEDIAN = {3: 0.4487, 5: 0.2868}
 
 
 class LaneNoise:
-    """Learned over the lives of a lane's workers; lengths are of log rates."""
+    """Learned over the lives of a lane's workers; lengths are of log rates, in standard deviations of a single run."""
 
     def __init__(self) -> None:
         self._block: list[float] = []
-        self._means: list[float] = []
-        self._sum = 0.0
-        self._count = 0.0
+        self._last: list[_Block] = []
+        """The last blocks of this life, three at most."""
+        self._seen = _Seen()
         self._runs = 0
 
     @property
     def is_measured(self) -> bool:
         """Whether enough runs are in to trust it."""
-        return self._runs >= RUNS_THAT_MEASURE and self._count >= DIFFERENCES_THAT_MEASURE
+        return self._runs >= RUNS_THAT_MEASURE and self._seen.count >= DIFFERENCES_THAT_MEASURE
 
     def new_life(self) -> None:
         """Another worker: its level may be another one, so no block goes across."""
-        self._block, self._means = [], []
+        self._block, self._last = [], []
 
     def add(self, slowness: float, sd: float) -> None:
         """One routine run: how far it lies below fresh, and the standard deviation of a single run."""
         self._runs += 1
-        self._block.append(_near(slowness / sd, self._means[-1] if self._means else 0.0))
+        self._block.append(_near(slowness / sd, self._last[-1].mean if self._last else 0.0))
         if len(self._block) < BLOCK:
             return
-        self._means = [*self._means[-2:], sum(self._block) / BLOCK]
+        self._last = [*self._last[-2:], _Block.of(self._block)]
         self._block = []
-        if len(self._means) == 3:
-            first, second, third = self._means
-            self._took(BLOCK * (first - 2 * second + third) ** 2 / 6)
-
-    def _took(self, square: float) -> None:
-        self._sum += min(square, LARGEST * self.inflation)
-        self._count += 1
-        if self._count > MOST_REMEMBERED:
-            keep = MOST_REMEMBERED / self._count
-            self._sum, self._count = self._sum * keep, self._count * keep
+        if len(self._last) == BLOCKS_COMPARED:
+            self._seen.take(self._last)
 
     @property
     def inflation(self) -> float:
         """Long-run variance over the variance of one run, and a standard error more."""
-        believed = 1 + SHARED_VARIANCE / 0.14**2
-        if not self._count:
-            return believed
-        known = PRIOR_WEIGHT + self._count
-        return (PRIOR_WEIGHT * believed + self._sum) / known * (1 + 1 / math.sqrt(known))
+        return self._seen.inflation
+
+    def own_variance(self, sd: float) -> float:
+        """Of a single run; ``sd`` is what its fresh runs, of which there are fewer, scatter by."""
+        return (self._seen.bulk_mean if self.is_measured else 1.0) * sd * sd
 
     def shared_variance(self, sd: float) -> float:
         """What is to be added to a run's or a burst's own variance for what visits share."""
         if not self.is_measured:
             return SHARED_VARIANCE
-        return max(self.inflation - 1.0, 0.0) * sd * sd
+        return max(self.inflation - 1.0, 0.0) * self.own_variance(sd)
 
     def sd_of(self, runs: int, sd: float) -> float:
         """Standard deviation that an observation of so many runs is judged with: one run, or a burst's median."""
+        own, shared = self.own_variance(sd), self.shared_variance(sd)
         if runs == 1:
-            return math.sqrt(sd * sd + self.shared_variance(sd))
+            return math.sqrt(own + shared)
         times = MOMENT_SHARED if self.is_measured and self.inflation > CORRELATED else 1.0
-        return math.sqrt(OF_MEDIAN[runs] * sd * sd + times * self.shared_variance(sd))
+        return math.sqrt(OF_MEDIAN[runs] * own + times * shared)
 
     def to_json(self) -> dict[str, Any]:
         """What outlives the daemon."""
-        return {"sum": self._sum, "count": self._count, "runs": self._runs}
+        return {**asdict(self._seen), "runs": self._runs}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> LaneNoise:
         """What ``to_json`` gave; anything else makes a new one."""
         noise = cls()
-        values = [document.get(key) for key in ("sum", "count", "runs")]
+        names = [each.name for each in fields(_Seen)]
+        values = [document.get(name) for name in (*names, "runs")]
         if all(isinstance(value, int | float) and math.isfinite(value) and value >= 0 for value in values):
-            noise._sum, noise._count, noise._runs = float(values[0]), float(values[1]), int(values[2])  # type: ignore[arg-type]
+            *seen, runs = (float(value) for value in values)  # type: ignore[arg-type]
+            noise._seen, noise._runs = _Seen(*seen), int(runs)
         return noise
+
+
+class _Block(NamedTuple):
+    mean: float
+    variance: float
+    """Of its runs."""
+    bulk: float
+    """The same by the median absolute deviation, which a few outliers hardly raise."""
+
+    @classmethod
+    def of(cls, scores: Sequence[float]) -> _Block:
+        """Scores of neighbouring runs."""
+        middle = median(scores)
+        deviation = MAD_TO_SD * median([abs(score - middle) for score in scores])
+        return cls(sum(scores) / len(scores), variance(scores), deviation * deviation)
+
+
+@dataclass
+class _Seen:
+    """Sums over all differences of blocks."""
+
+    between: float = 0.0
+    """Of squared second differences of means, scaled so that independent runs give their variance."""
+    within: float = 0.0
+    """Of the variance inside a block."""
+    bulk: float = 0.0
+    count: float = 0.0
+
+    def take(self, blocks: Sequence[_Block]) -> None:
+        """Three blocks that followed each other."""
+        first, second, third = (block.mean for block in blocks)
+        square = BLOCK * (first - 2 * second + third) ** 2 / 6
+        self.between += min(square, LARGEST * self._correlation() * self._mean(self.within, 1.0))
+        self.within += fmean([block.variance for block in blocks])
+        self.bulk += fmean([block.bulk for block in blocks])
+        self.count += 1
+        if self.count > MOST_REMEMBERED:
+            keep = MOST_REMEMBERED / self.count
+            self.between, self.within, self.bulk = self.between * keep, self.within * keep, self.bulk * keep
+            self.count = MOST_REMEMBERED
+
+    def _mean(self, total: float, believed: float) -> float:
+        return (PRIOR_WEIGHT * believed + total) / (PRIOR_WEIGHT + self.count)
+
+    def _correlation(self) -> float:
+        """What correlation makes of a run's variance in the long run, as a factor."""
+        return self._mean(self.between, BELIEVED) / self._mean(self.within, 1.0)
+
+    @property
+    def inflation(self) -> float:
+        """That factor, and a standard error more."""
+        if not self.count:
+            return BELIEVED
+        return self._correlation() * (1 + 1 / math.sqrt(PRIOR_WEIGHT + self.count))
+
+    @property
+    def bulk_mean(self) -> float:
+        """What single runs scatter by but for outliers, over what their fresh ones do: a ratio of variances."""
+        return self._mean(self.bulk, 1.0)
 
 
 def _near(score: float, level: float) -> float:
