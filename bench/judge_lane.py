@@ -19,7 +19,9 @@ from supervisor.core.worth import Worth
 
 EVERY_S = 300.0
 SOON = 0.3
-RUN_S = 2.0
+TOKENS = 64
+READING_S = 0.3
+"""Of a run, until its first token."""
 RUNS_AFTER_START = 5
 REFERENCE_S = 0.04
 REFERENCE_NOISE = 0.02
@@ -58,6 +60,7 @@ class BenchLane:
         self.worth = Worth()
         self.runs = 0
         self.voids = 0
+        self.running_s = 0.0
         self.fast_s = 0.0
         self._weather = Weather(world, self.chance, EVERY_S)
         self._turn = 0
@@ -77,7 +80,7 @@ class BenchLane:
         self.world, self.worker = aged, 0
         self.at = 0.0
         self._spawn()
-        self.runs, self.voids, self.fast_s = 0, 0, 0.0
+        self.runs, self.voids, self.running_s, self.fast_s = 0, 0, 0.0, 0.0
         self.allowance, self.recycled = RecycleAllowance(), []
 
     def _learn_noise(self) -> None:
@@ -119,8 +122,8 @@ class BenchLane:
         slowness = self.world.slowness(self.at - self.began, self.worker) + self._spawn_slowness()
         self.recycled.append(Recycled(self.at, self.probes, self.at - self.began, slowness < NOT_AGED, outcome))
 
-    def recycle(self, before: Verdict) -> None:
-        """In place, verified, with what the outcome means for the next one."""
+    def recycle(self, before: Verdict | None) -> None:
+        """In place, verified, with what the outcome means for the next one. ``before``: None if not for slowness."""
         self._note("")
         self.allowance.begun(self.at)
         self.worker += 1
@@ -199,9 +202,12 @@ class BenchLane:
         return -math.log(self.world.slow_spawn) if self.is_slow_spawn else 0.0
 
     def _run(self, size: int, purpose: Purpose) -> Sample:
-        self.at += RUN_S
+        rate = self._rate(size)
+        took_s = min(READING_S + TOKENS / rate, TERMS.canary.max_time_s)
+        self.at += took_s
+        self.running_s += took_s
         self.runs += 1
-        rate, found = self._rate(size), HostFinding()
+        found = HostFinding()
         if self.world.reference_sensitivity:
             found = self._look_at_host(size, rate)
         self.voids += found.is_slow
@@ -212,8 +218,8 @@ class BenchLane:
             size,
             purpose,
             None if found.is_slow else rate,
-            tokens=64,
-            took_s=RUN_S,
+            tokens=TOKENS,
+            took_s=took_s,
             worker_age_s=self.at - self.began,
             host_slowness=found.slowness,
         )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean, stdev
 from typing import Any
 
-from bench.judge_lane import BenchLane
+from bench.judge_lane import EVERY_S, BenchLane
 from bench.judge_world import DAY_S, HOUR_S, Slowness, World, linear, never
+from supervisor.core.age_curve import AgeCurve
+from supervisor.core.samples import Purpose, Sample, Verdict
 from supervisor.core.terms import RecycleTerms
 
 DAYS = 20
@@ -19,6 +22,11 @@ COST_S = 300.0
 CRON_S = 6 * HOUR_S
 PERIODS_S = tuple(60.0 * minutes for minutes in (12, 18, 25, 35, 50, 75, 110, 160, 240, 360, 540, 800, 1200, 2400))
 STEP_S = 30.0
+VISIT_S = 10.0
+"""From a probe's begin the soonest that a worker is replaced for its age."""
+OVERLAP_START_S = 30.0
+OVERLAP_SHARE = 0.02
+"""Of lane time that starting workers beside the old one may take."""
 WITHIN = 1.0
 """Points."""
 LIMITLESS = RecycleTerms(max_per_hour=99, max_per_day=999)
@@ -26,20 +34,40 @@ LIMITLESS = RecycleTerms(max_per_hour=99, max_per_day=999)
 
 @dataclass(frozen=True)
 class Row:
-    """One way to age. ``kept``: what the design's simulation says the detector keeps, in per cent."""
+    """One way to age, and what the design's simulation keeps, in per cent."""
 
     name: str
-    kept: float
+    detector: float
+    learned_age: float
+    overlap: float
+    """With a learned age, and nothing to pay for a recycle: the least."""
     busy: float = 1.0
 
 
 ROWS = (
-    Row("never", 100.0),
-    Row("linear to 1/3.2 in 10 h", 87.2),
-    Row("the same per work, 30 % busy", 91.1, busy=0.3),
-    Row("step to 0.2 at 15-40 min", 68.4),
-    Row("step to 1/3.2, onset 12 h mean", 98.3),
-    Row("0.8x after 10 min", 79.5),
+    Row("never", 100.0, 100.0, 95.0),
+    Row("linear to 1/3.2 in 10 h", 87.2, 89.2, 95.0),
+    Row("the same per work, 30 % busy", 91.1, 93.2, 95.0, busy=0.3),
+    Row("step to 0.2 at 15-40 min", 68.4, 75.4, 84.0),
+    Row("step to 1/3.2, onset 12 h mean", 98.3, 97.8, 95.0),
+    Row("0.8x after 10 min", 79.5, 79.3, 82.0),
+)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a lane decides, beside what finds it slow."""
+
+    name: str
+    learns: bool
+    overlaps: bool
+
+
+POLICIES = (
+    Policy("detector", learns=False, overlaps=False),
+    Policy("learned_age", learns=True, overlaps=False),
+    Policy("overlap_detector", learns=False, overlaps=True),
+    Policy("overlap_learned_age", learns=True, overlaps=True),
 )
 
 
@@ -64,7 +92,7 @@ def _step_at(seed: int, factor: float, age_s: float, worker: int) -> float:
     return math.log(factor) if age_s >= onset_s else 0.0
 
 
-def _soon_slower(age_s: float, _worker: int) -> float:
+def _soon_slower(age_s: float, worker: int) -> float:  # noqa: ARG001 - all workers alike
     return -math.log(0.8) if age_s >= 600 else 0.0
 
 
@@ -73,82 +101,107 @@ def by_period(slowness: Slowness, period_s: float | None, cost_s: float) -> floa
     made, at, worker = 0.0, 0.0, 0
     while at < DAYS * DAY_S:
         life_s = min(period_s or math.inf, DAYS * DAY_S - at)
-        steps = max(int(life_s / STEP_S), 1)
-        made += sum(math.exp(-slowness((step + 0.5) * STEP_S, worker)) for step in range(steps)) * life_s / steps
+        made += work_s(partial(slowness, worker=worker), life_s)
         at += life_s + cost_s
         worker += 1
     return 100 * made / (DAYS * DAY_S)
 
 
 class WorkingLane(BenchLane):
-    """Counts what its workers make; recycles cost ``COST_S``, in idle moments a share of it."""
+    """Counts what its workers make; recycles cost ``COST_S``, in idle moments a share of it, with overlap nothing."""
 
-    def __init__(self, row: Row, seed: int) -> None:
-        self.made = 0.0
-        self.judged_until = 0.0
-        super().__init__(World(slowness=ageing(row, seed), start_s=COST_S * row.busy), seed)
+    def __init__(self, row: Row, policy: Policy, seed: int) -> None:
+        self.curve: AgeCurve | None = None
+        self.best_age_s: float | None = None
+        start_s = 0.0 if policy.overlaps else COST_S * row.busy
+        super().__init__(World(slowness=ageing(row, seed), start_s=start_s), seed)
         self.recycle_terms = LIMITLESS
         self.minds_worth = True
+        self.made_s = 0.0
+        self.least_s = OVERLAP_START_S / OVERLAP_SHARE if policy.overlaps else self.recycle_terms.min_uptime_s
+        self.by_age = 0
+        self.curve = AgeCurve(EVERY_S) if policy.learns else None
 
-    def recycle_work(self, until: float) -> None:
-        """Add what was made up to then."""
-        while self.judged_until < until:
-            step = min(STEP_S, until - self.judged_until)
-            age = max(self.judged_until + step / 2 - self.began, 0.0)
-            self.made += step * math.exp(-self.world.slowness(age, self.worker))
-            self.judged_until += step
+    def recycle(self, before: Verdict | None) -> None:
+        """Count what the life made; what the curve learns of it decides how long the next may last."""
+        age_s = self.at - self.began
+        self.made_s += work_s(partial(self.world.slowness, worker=self.worker), age_s)
+        if self.curve:
+            self.curve.life_ended(age_s, is_slow=before is not None)
+        super().recycle(before)
+        if self.curve:
+            known = self.curve.best_age_s(self.world.start_s, self.least_s)
+            self.best_age_s = None if self.curve.is_left_alone else known
+
+    def _probe(self) -> None:
+        begins = self.at
+        super()._probe()
+        if self.best_age_s is not None and self.at - self.began >= self.best_age_s:
+            self.at = min(self.at, max(self.began + self.best_age_s, begins + VISIT_S))
+            self.by_age += 1
+            self.recycle(None)
+
+    def _run(self, size: int, purpose: Purpose) -> Sample:
+        sample = super()._run(size, purpose)
+        reference = self.judge.reference(size) if self.curve else None
+        if self.curve and reference and sample.decode_tok_s:
+            self.curve.measured(self.at - self.began, sample.decode_tok_s / reference.tok_s)
+        return sample
+
+    def kept(self) -> tuple[float, float]:
+        """After ``DAYS`` of service: tokens kept in per cent, and recycles a day."""
+        self.live(DAYS * DAY_S)
+        made_s = self.made_s + work_s(partial(self.world.slowness, worker=self.worker), self.at - self.began)
+        return 100 * made_s / self.at, len(self.recycled) / self.at * DAY_S
 
 
-def one_lane(job: tuple[Row, int]) -> tuple[float, float]:
-    """Tokens kept in per cent, and recycles a day."""
-    row, seed = job
-    lane = WorkingLane(row, seed)
-    lane.judged_until = lane.began
-    began, count = lane.at, 0
-    while lane.at < DAYS * DAY_S:
-        worker, lived_until = lane.worker, lane.at
-        lane.live(min(lane.at + 1.0, DAYS * DAY_S))
-        if lane.worker == worker:
-            lane.recycle_work(lane.at)
-        else:
-            count += 1
-            ended = lane.recycled[-1].at
-            work = last_work(lane, worker, lived_until, ended)
-            lane.made += work
-            lane.judged_until = lane.began
-            lane.recycle_work(lane.at)
-    return 100 * lane.made / (DAYS * DAY_S - began), count / DAYS
+def work_s(slowness: Callable[[float], float], age_s: float) -> float:
+    """What a worker has done up to that age, in seconds of a fresh one."""
+    steps = max(int(age_s / STEP_S), 1)
+    return sum(math.exp(-slowness((step + 0.5) * age_s / steps)) for step in range(steps)) * age_s / steps
 
 
-def last_work(lane: WorkingLane, worker: int, begin: float, end: float) -> float:
-    """What the old worker made between its last probe and its end."""
-    age = lane.recycled[-1].age_s - (end - begin) / 2
-    return max(end - begin, 0.0) * math.exp(-lane.world.slowness(max(age, 0.0), worker))
+def one_lane(job: tuple[Row, Policy, int]) -> tuple[float, float]:
+    """For a pool of processes."""
+    row, policy, seed = job
+    return WorkingLane(row, policy, seed).kept()
 
 
 def policies(pool: Executor, *, lanes: int) -> list[dict[str, Any]]:
     """The table, a line for each way to age."""
-    return [_line(row, pool, lanes) for row in ROWS]
+    jobs = [(row, policy, seed) for row in ROWS for policy in POLICIES for seed in range(lanes)]
+    found = dict(zip(jobs, pool.map(one_lane, jobs), strict=True))
+    return [_line(row, _by_policy(row, found)) for row in ROWS]
 
 
-def _line(row: Row, pool: Executor, lanes: int) -> dict[str, Any]:
-    kept = list(pool.map(one_lane, [(row, seed) for seed in range(lanes)]))
+def _by_policy(
+    row: Row, found: dict[tuple[Row, Policy, int], tuple[float, float]]
+) -> dict[Policy, list[tuple[float, float]]]:
+    return {policy: [kept for (of, by, _), kept in found.items() if of is row and by is policy] for policy in POLICIES}
+
+
+def _line(row: Row, found: dict[Policy, list[tuple[float, float]]]) -> dict[str, Any]:
     cost_s, slowness = COST_S * row.busy, ageing(row, 1)
     fixed = {period: by_period(slowness, period, cost_s) for period in PERIODS_S}
     best = max(fixed, key=lambda period: fixed[period])
-    mean = _mean([share for share, _ in kept])
-    return {
+    line: dict[str, Any] = {
         "ageing": row.name,
         "none": round(by_period(slowness, None, cost_s), 1),
         "cron_6h": round(by_period(slowness, CRON_S, cost_s), 1),
-        "detector": round(mean, 1),
-        "detector_recycles_a_day": round(_mean([count for _, count in kept]), 2),
+    }
+    for policy, lanes in found.items():
+        kept = [share for share, _ in lanes]
+        line[policy.name] = round(fmean(kept), 1)
+        line[f"{policy.name}_error"] = round(stdev(kept) / math.sqrt(len(kept)), 2) if len(kept) > 1 else None
+        line[f"{policy.name}_recycles_a_day"] = round(fmean([count for _, count in lanes]), 2)
+    bars = {
+        "-detector": row.detector - WITHIN,
+        "-learned_age": row.learned_age - WITHIN,
+        "-overlap_learned_age": row.overlap,
+    }
+    return line | {
         "best_period_in_hindsight": round(fixed[best], 1),
         "best_period_min": best / 60,
-        "bars": {"-detector": row.kept - WITHIN},
-        "holds": mean >= row.kept - WITHIN,
+        "bars": bars,
+        "holds": all(line[key[1:]] >= least for key, least in bars.items()),
     }
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

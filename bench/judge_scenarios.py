@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.judge_lane import EVERY_S, RUN_S, BenchLane
+from bench.judge_lane import EVERY_S, BenchLane
 from bench.judge_world import DAY_S, HOUR_S, World, competitor, day_night, linear, step, throttle
 
 YEAR_DAYS = 365
@@ -79,6 +79,7 @@ def live(scenario: Scenario, seed: int) -> dict[str, Any]:
         "recycles": len(lane.recycled),
         "runs": lane.runs,
         "voids": lane.voids,
+        "running_s": lane.running_s,
         "fast_s": lane.fast_s,
     }
 
@@ -137,7 +138,7 @@ def _of_lives(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "false_recycles_in_10000_days": round(false / days * 10_000, 2),
         "recycles_a_day": round(sum(lane["recycles"] for lane in found) / days, 3),
         "fast_share": round(sum(lane["fast_s"] for lane in found) / (days * DAY_S), 4),
-        "canary_share": round(runs * RUN_S / (days * DAY_S), 5),
+        "canary_share": round(sum(lane["running_s"] for lane in found) / (days * DAY_S), 5),
         "void_share": round(sum(lane["voids"] for lane in found) / max(runs, 1), 4),
     }
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -15,14 +16,18 @@ SIZES = (256, 1024, 3072)
 OF_FRESH = {256: 1.0, 1024: 0.95, 3072: 0.85}
 """A long context costs a little speed, in a fresh worker too."""
 
-Slowness = Callable[[float, int], float]
-"""Logarithm of how much slower than fresh a worker is, by its age (s) and its number."""
+
+class Slowness(Protocol):
+    """Logarithm of how much slower than fresh a worker is, by its age and its number."""
+
+    def __call__(self, age_s: float, worker: int) -> float: ...
+
 
 Host = Callable[[float], float]
 """The same of the whole machine, by the time (s)."""
 
 
-def never(_age_s: float, _worker: int) -> float:
+def never(age_s: float, worker: int) -> float:  # noqa: ARG001 - at any age, each of them
     """A worker that does not age."""
     return 0.0
 
@@ -105,7 +110,7 @@ def linear(to: float, over_s: float) -> Slowness:
     return partial(_linear, to, over_s)
 
 
-def _linear(to: float, over_s: float, age_s: float, _worker: int) -> float:
+def _linear(to: float, over_s: float, age_s: float, worker: int) -> float:  # noqa: ARG001 - all workers alike
     return -math.log(1 - (1 - to) * min(age_s / over_s, 1.0))
 
 

@@ -43,9 +43,10 @@ MOST_REMEMBERED = 125
 LARGEST = 9.0
 """Of a squared difference, in multiples of what it is now believed to be: a step is not noise."""
 
-CORRELATED = 2.3
-MOMENT_SHARED = 2.0
-"""Where visits are seen to share much, a burst shares its moment with the runs before it, too: that counts twice."""
+MOMENT_SHARED = 3.0
+"""What visits surely share, the runs of a burst share among themselves, too, and single runs cannot tell how much: so
+many times it is added to a burst's variance.
+"""
 
 OF_MEDIAN = {3: 0.4487, 5: 0.2868}
 """Variance of the median of so many normal runs over the variance of one."""
@@ -83,8 +84,8 @@ class LaneNoise:
 
     @property
     def inflation(self) -> float:
-        """Long-run variance over the variance of one run, and a standard error more."""
-        return self._seen.inflation
+        """Long-run variance over the variance of one run, outliers left aside, and a margin."""
+        return 1.0 + self._seen.shared / self._seen.bulk_mean
 
     def own_variance(self, sd: float) -> float:
         """Of a single run; ``sd`` is what its fresh runs, of which there are fewer, scatter by."""
@@ -94,15 +95,15 @@ class LaneNoise:
         """What is to be added to a run's or a burst's own variance for what visits share."""
         if not self.is_measured:
             return SHARED_VARIANCE
-        return max(self.inflation - 1.0, 0.0) * self.own_variance(sd)
+        return self._seen.shared * sd * sd
 
     def sd_of(self, runs: int, sd: float) -> float:
         """Standard deviation that an observation of so many runs is judged with: one run, or a burst's median."""
         own, shared = self.own_variance(sd), self.shared_variance(sd)
         if runs == 1:
             return math.sqrt(own + shared)
-        times = MOMENT_SHARED if self.is_measured and self.inflation > CORRELATED else 1.0
-        return math.sqrt(OF_MEDIAN[runs] * own + times * shared)
+        moment = MOMENT_SHARED * self._seen.certain * sd * sd if self.is_measured else 0.0
+        return math.sqrt(OF_MEDIAN[runs] * own + shared + moment)
 
     def to_json(self) -> dict[str, Any]:
         """What outlives the daemon."""
@@ -150,7 +151,7 @@ class _Seen:
         """Three blocks that followed each other."""
         first, second, third = (block.mean for block in blocks)
         square = BLOCK * (first - 2 * second + third) ** 2 / 6
-        self.between += min(square, LARGEST * self._correlation() * self._mean(self.within, 1.0))
+        self.between += min(square, LARGEST * self._mean(self.between, BELIEVED))
         self.within += fmean([block.variance for block in blocks])
         self.bulk += fmean([block.bulk for block in blocks])
         self.count += 1
@@ -162,16 +163,22 @@ class _Seen:
     def _mean(self, total: float, believed: float) -> float:
         return (PRIOR_WEIGHT * believed + total) / (PRIOR_WEIGHT + self.count)
 
-    def _correlation(self) -> float:
-        """What correlation makes of a run's variance in the long run, as a factor."""
-        return self._mean(self.between, BELIEVED) / self._mean(self.within, 1.0)
+    @property
+    def shared(self) -> float:
+        """The long-run variance beyond what runs of one block scatter by, and a margin for what is not known of it."""
+        return self._excess(1 + self._error)
 
     @property
-    def inflation(self) -> float:
-        """That factor, and a standard error more."""
-        if not self.count:
-            return BELIEVED
-        return self._correlation() * (1 + 1 / math.sqrt(PRIOR_WEIGHT + self.count))
+    def certain(self) -> float:
+        """The same with the margin taken off: what is surely shared."""
+        return self._excess(1 - self._error)
+
+    def _excess(self, times: float) -> float:
+        return max(self._mean(self.between, BELIEVED) * times - self._mean(self.within, 1.0), 0.0)
+
+    @property
+    def _error(self) -> float:
+        return 1 / math.sqrt(PRIOR_WEIGHT + self.count) if self.count else 0.0
 
     @property
     def bulk_mean(self) -> float:
