@@ -12,8 +12,9 @@ from bench.judge_world import DAY_S, HOUR_S, World, competitor, day_night, linea
 
 YEAR_DAYS = 365
 FIRST_ONSET_S = HOUR_S
-FIRST_PROBE_AGE_S = 10.0
 LONGEST_DELAY = 300
+SPREAD = 0.618034
+"""Onsets lie this far apart, in probes: however few lanes there are, they fall evenly between two probes."""
 HALF = 0.5
 
 
@@ -88,13 +89,14 @@ def find(scenario: Scenario, seed: int) -> dict[str, Any]:
     """One lane until its slowdown is found."""
     onset_s, world = 0.0, scenario.world
     if scenario.factor != 1.0:
-        onset_s = FIRST_ONSET_S + seed * EVERY_S / scenario.lanes
+        onset_s = FIRST_ONSET_S + (seed * SPREAD % 1.0) * EVERY_S
         world = World(**{**vars(world), "slowness": step(scenario.factor, onset_s)})
     lane = BenchLane(world, seed)
+    lane.live(onset_s)
+    before = lane.probes
     found = lane.until_recycled(LONGEST_DELAY)
     if found is None:
         return {"probes": LONGEST_DELAY, "min": LONGEST_DELAY * EVERY_S / 60, "is_early": False}
-    before = math.floor((onset_s - FIRST_PROBE_AGE_S) / EVERY_S) + 1
     return {
         "probes": found.probes - before,
         "min": (found.age_s - onset_s) / 60,

@@ -50,15 +50,6 @@ def shift(before: Sequence[float], after: Sequence[float]) -> float:
     return median(late - early for late, early in product(after, before))
 
 
-def sign_test(hits: int, runs: int) -> float:
-    """Chance of at least ``hits`` of ``runs`` when each is a fair coin.
-
-    With hits counting the runs below a limit, it is the chance of that many if half of all runs lie above the limit:
-    exact for any noise, since it uses nothing but the side on which a run fell.
-    """
-    return float(sum(math.comb(runs, k) for k in range(hits, runs + 1)) / 2**runs)
-
-
 def median_interval(values: Sequence[float], coverage: float = 0.95) -> tuple[float, float]:
     """Exact order-statistic interval of the median; with too few values for ``coverage``, their full range."""
     ordered = sorted(values)
