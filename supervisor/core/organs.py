@@ -184,7 +184,10 @@ class Organs:
         self.recycler.begin(at, trigger, reason, is_now=is_now, before=before, remedies=self.remedies.tried())
 
     def replace_hung(self, at: float, evidence: str) -> None:
-        """The worker gets nowhere: what it has is cut, and it is replaced, or ended if that was wanted anyway."""
+        """The worker gets nowhere: what it has is cut, and it is replaced, or ended if that was wanted anyway.
+
+        A candidate steps in for it.
+        """
         body = self.body
         self.stand_down()
         if body.state in (LaneState.STARTING, LaneState.WARMING, LaneState.BLOCKED):
@@ -194,7 +197,11 @@ class Organs:
             body.stop_active(at, body.goal, evidence)
         else:
             body.crashes.add(at, body.active.generation)
-            self.recycler.begin(at, Trigger.HUNG, evidence)
+            if self.overlap.can_step_in:
+                self.overlap.leave_behind(at, evidence)
+                self._step_in(at, evidence)
+            else:
+                self.recycler.begin(at, Trigger.HUNG, evidence)
 
     def crash(self, at: float, reason: str, trigger: Trigger = Trigger.CRASHED) -> None:
         """The active worker died by itself: the candidate steps in, or a new start follows after a pause.
@@ -205,11 +212,16 @@ class Organs:
         self.stand_down()
         if trigger is Trigger.CRASHED:
             body.crashes.add(at, dead.generation)
-        self.recycler.crashed(at, dead, reason, trigger)
+        self.recycler.lost(at, dead, reason, trigger)
         if body.workers.candidate is None:
             self.try_again(at, reason)
             return
         body.workers.active = None
+        self._step_in(at, reason)
+
+    def _step_in(self, at: float, reason: str) -> None:
+        """The candidate becomes the active worker, proved or not, and is measured before its gate opens."""
+        body = self.body
         body.workers.promote()
         body.goal = None
         body.enter(LaneState.BACKING_OFF, at, reason)

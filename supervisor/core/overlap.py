@@ -23,7 +23,7 @@ from supervisor.core.record import Outcome
 from supervisor.core.recycler import Recycler
 from supervisor.core.replacement import PROOF_VOID_LIMIT, Replacement, Step
 from supervisor.core.samples import Purpose, Sample, Void
-from supervisor.core.terms import Replace, TimerName
+from supervisor.core.terms import Replace, TimerName, Trigger
 
 
 class Proof(StrEnum):
@@ -156,6 +156,22 @@ class Overlap:
 
     # ---- the old one ----
 
+    @property
+    def can_step_in(self) -> bool:
+        """Whether a candidate can follow a worker that hangs before that is gone: it must be sure to go."""
+        workers = self._body.workers
+        return workers.candidate is not None and not workers.retiring and self._body.terms.may_kill
+
+    def leave_behind(self, at: float, evidence: str) -> None:
+        """The old worker hangs: cut what it has and tell it to stop, without waiting for it."""
+        body, hung = self._body, self._body.active
+        self._recycler.lost(at, hung, evidence, Trigger.HUNG)
+        if self._recycler.under_way:
+            body.say(WriteIntent(self._recycler.under_way.record(None)))
+        body.say(CutRequests(hung.generation, evidence))
+        hung.is_empty = True
+        body.retire(hung, at)
+
     def retired_emptied(self, generation: int, at: float) -> None:
         """The old worker has finished its last request."""
         worker = self._body.workers.retiring.get(generation)
@@ -185,6 +201,7 @@ class Overlap:
         """A retiring worker's process ended."""
         self._body.workers.retiring.pop(generation, None)
         replacement = self._recycler.under_way
-        if replacement and replacement.step is Step.RETIRING and replacement.old.generation == generation:
+        if replacement and replacement.old.generation == generation and replacement.exited_at is None:
             replacement.exited_at = at
-            self._recycler.finish(at)
+            if replacement.step is Step.RETIRING:
+                self._recycler.finish(at)

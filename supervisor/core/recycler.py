@@ -96,8 +96,8 @@ class Recycler:
             self._body.say(CutRequests(self._body.active.generation, replacement.reason))
         self.stop_old(at)
 
-    def crashed(self, at: float, dead: Worker, reason: str, trigger: Trigger = Trigger.CRASHED) -> None:
-        """The active worker died, or its owner replaced it: whatever was under way is now about that."""
+    def lost(self, at: float, old: Worker, reason: str, trigger: Trigger = Trigger.CRASHED) -> None:
+        """The active worker died, its owner replaced it, or it hangs: whatever was under way is now about that."""
         if self.under_way and self.under_way.step in (Step.VERIFYING, Step.RETIRING):
             self.finish(at)
         replacement = self.under_way
@@ -109,8 +109,12 @@ class Recycler:
         if replacement.unserved_at is None:
             replacement.trigger, replacement.reason = trigger, reason
             replacement.cause = cause_of(trigger, self._body.life.evidence(None), reason)
-            replacement.remember(dead, at)
-            replacement.unserved_at = replacement.exited_at = at
+            replacement.remember(old, at)
+            replacement.unserved_at = at
+            if trigger is Trigger.HUNG:
+                replacement.stop_sent_at = at
+            else:
+                replacement.exited_at = at
         replacement.replace = Replace.IN_PLACE
         replacement.step = Step.STARTING
         self._body.disarm(TimerName.WAIT_IDLE, TimerName.PROOF, TimerName.RETRY)

@@ -8,6 +8,7 @@ import pytest
 
 from supervisor.core import events as ev
 from supervisor.core.record import Outcome
+from supervisor.core.replacement import Step
 from supervisor.core.states import LaneState
 from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms, Replace, Trigger, Wish
 from supervisor.errors import ImpossibleEventError
@@ -152,6 +153,42 @@ def test_a_hung_worker_is_replaced_at_once_and_killed_only_after_its_patience() 
     [record] = stage.records
     assert (record.trigger, record.outcome) == (Trigger.HUNG, Outcome.CURED)
     assert record.stop.killed
+
+
+def hung_in_a_proof(terms: LaneTerms) -> Stage:
+    """A request in flight keeps the proof of a new worker waiting, and then the old one freezes."""
+    stage = serving(terms)
+    assert stage.begin_request()
+    stage.tell(ev.RecycleAsked(stage.at))
+    stage.run(4.0)
+    assert stage.lane.organs.recycler.under_way
+    assert stage.lane.organs.recycler.under_way.step is Step.PROVING
+    stage.world.ignores_term = True
+    stage.tell(ev.WorkerHung(stage.at, stage.gate_generation, "no byte for 90 s"))
+    return stage
+
+
+def test_a_worker_that_hangs_while_its_successor_waits_to_be_proved_is_cut_and_the_successor_steps_in() -> None:
+    stage = hung_in_a_proof(BESIDE)
+    old = stage.gate_generation
+    assert stage.cut == 1
+    assert stage.lane.state is S.WARMING
+    stage.run(5.0)
+    assert stage.lane.state is S.SERVING
+    assert stage.gate_generation == old + 1
+    [record] = stage.records
+    assert (record.trigger, record.outcome, record.worker.generation) == (Trigger.HUNG, Outcome.CURED, old)
+    assert 0.0 < record.downtime_s <= 5.0
+    assert stage.alive == {old, old + 1}
+    stage.run(60.0)
+    assert stage.alive == {old + 1}, "killed after its patience"
+
+
+def test_a_successor_does_not_step_in_for_a_worker_that_may_not_be_killed() -> None:
+    stage = hung_in_a_proof(replace(BESIDE, may_kill=False))
+    stage.run(60.0)
+    assert stage.lane.state is S.BLOCKED
+    assert "ignores its stop signal" in stage.lane.body.reason
 
 
 def test_a_worker_that_may_not_be_killed_blocks_its_lane_in_plain_words_until_it_is_gone() -> None:

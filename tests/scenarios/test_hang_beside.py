@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
-from tests.scenarios.quick_lanes import HANG, ask, chat, config, quick_lane
+from tests.scenarios.quick_lanes import HANG, ask, begin, chat, config, generation, quick_lane, record, tokens
 from tests.waiting import wait_until
 
 
@@ -30,6 +30,36 @@ async def test_a_new_worker_that_freezes_in_its_proof_is_dropped_and_the_old_one
         [failed] = await daemon.recycles("worker")
         assert failed["outcome"] == "failed"
         assert failed["requests"]["failed"] == 0
+
+
+async def test_an_idle_worker_that_freezes_while_its_successor_loads_is_succeeded(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path / "daemon", overlapping()) as daemon:
+        old = (await daemon.serving("worker"))["worker"]["pid"]
+        await daemon.post("/api/lanes/worker/recycle")
+        await _step(daemon, "starting")
+        os.kill(old, signal.SIGSTOP)
+        assert (await generation(daemon, 2))["worker"]["generation"] == 2
+        assert (await ask(daemon, chat()))[0] == 200
+        await wait_until(lambda: _is_gone(old), 20.0)
+
+
+async def test_a_worker_that_freezes_while_its_successor_waits_to_be_proved_is_cut_and_succeeded(
+    tmp_path: Path,
+) -> None:
+    async with running_daemon(tmp_path / "daemon", overlapping({"tok_s": 20})) as daemon:
+        old = (await daemon.serving("worker"))["worker"]["pid"]
+        streaming = begin(daemon, chat(max_tokens=2000))
+        await tokens(daemon)
+        await daemon.post("/api/lanes/worker/recycle")
+        await _step(daemon, "proving")
+        waiting = begin(daemon, chat())
+        os.kill(old, signal.SIGSTOP)
+        assert '"error"' in (await streaming)[1]
+        assert (await waiting)[0] == 200
+        found = await record(daemon, "hung")
+        assert found["drain"]["cut"] == 1
+        assert (await daemon.serving("worker"))["worker"]["generation"] == 2
+        await wait_until(lambda: _is_gone(old), 20.0)
 
 
 async def _step(daemon: RunningDaemon, step: str) -> None:
