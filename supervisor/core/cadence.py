@@ -157,13 +157,14 @@ class Cadence:
     def wants_hold(self, at: float, longest_s: float) -> float | None:
         """For how long the gate may be held for the run that is due now; None: not at all.
 
-        A lane that has not been measured for ``force_after`` gets a hold, one under suspicion as soon as clients keep
-        disturbing its runs, and once, after three in vain, for ``longest_s``.
+        A lane that has not been measured for ``force_after`` gets a hold once clients disturb its run, one under
+        suspicion as soon as they keep disturbing its runs, and once, after three in vain, for ``longest_s``.
         """
         if self._waits_since is None:
             self._waits_since = at
         is_pressing = self._has_doubts and self._disturbed >= DISTURBED_THAT_HOLD
-        if at < self._no_hold_before or not (is_pressing or at - self._waits_since >= self.terms.force_after_s):
+        is_overdue = self._disturbed > 0 and at - self._waits_since >= self.terms.force_after_s
+        if at < self._no_hold_before or not (is_pressing or is_overdue):
             return None
         self._hold_began = at
         is_long = self._has_doubts and self._failed_holds >= FAILED_HOLDS_THAT_LENGTHEN

@@ -58,6 +58,7 @@ class Measurer:
         self._device_voids = 0
         self._is_running = False
         self._is_holding = False
+        self._is_of_all = False
         self._hold_ends = 0.0
         self._is_asked = False
         self._pending = Purpose.ROUTINE
@@ -177,9 +178,8 @@ class Measurer:
             return
         hold_s = self.cadence.wants_hold(at, self._body.terms.recycle.max_hold_s)
         if hold_s is not None:
-            self._is_holding, self._hold_ends = True, at + hold_s
-            self._body.say(HoldGate("a canary needs a quiet moment", is_for_canary=True))
-            self._body.arm(TimerName.CANARY_HOLD, hold_s)
+            self._is_holding = True
+            self._hold(at, hold_s)
             return
         self._run_planned(at, idle_for_s=self._idle_for_s())
 
@@ -203,14 +203,30 @@ class Measurer:
             patience_s=patience_s,
         )
 
+    def _hold(self, at: float, hold_s: float) -> None:
+        """Those of other lanes for a short hold at most: a long one begins with this lane alone."""
+        self._is_of_all = hold_s <= self._body.terms.canary.hold_s
+        self._hold_ends = at + hold_s
+        self._body.say(HoldGate("a canary needs a quiet moment", is_for_canary=self._is_of_all))
+        self._body.arm(TimerName.CANARY_HOLD, hold_s)
+
     def gate_emptied(self, at: float) -> None:
         """The hold for a canary has its quiet moment."""
-        if self._is_holding and not self._is_running:
-            self._run_planned(at, idle_for_s=0.0, patience_s=max(self._hold_ends - at, 0.0))
+        if not self._is_holding or self._is_running:
+            return
+        left_s = max(self._hold_ends - at, 0.0)
+        if not self._is_of_all:
+            left_s = min(left_s, self._body.terms.canary.hold_s)
+            self._hold(at, left_s)
+        self._run_planned(at, idle_for_s=0.0, patience_s=left_s)
 
     def hold_ran_out(self, at: float) -> None:
-        """In-flight requests took longer than the canary may hold the gate."""
-        if self._is_holding and not self._is_running:
+        """Clients have waited long enough. A run that is out ends first, unless another lane has clients that wait."""
+        if not self._is_holding:
+            return
+        if self._is_running:
+            self._body.say(HoldGate("a canary is about to end"))
+        else:
             self.cadence.hold_failed(at)
             self._release(at)
 
@@ -260,13 +276,16 @@ class Measurer:
         return Finding.HOST_SLOW
 
     def _continue(self, at: float) -> None:
-        if self._pending is Purpose.BURST and self._is_holding:
+        is_burst = self._pending is Purpose.BURST
+        if is_burst and self._is_holding and at < self._hold_ends:
             self._run_planned(at, idle_for_s=0.0)
             return
         if self._is_holding:
             self._release(at)
+        if is_burst:
+            self._body.arm(TimerName.CANARY, 0.0)
         else:
-            self._body.arm(TimerName.CANARY, 0.0 if self._pending is Purpose.BURST else self.cadence.due_in(at))
+            self._body.arm(TimerName.CANARY, self.cadence.due_in(at))
 
     def _after_void(self, at: float) -> None:
         if self._is_holding:

@@ -59,6 +59,8 @@ class Stage:
         self.alive: set[int] = set()
         self.gate = GateMode.SHUT
         self.gate_generation: int | None = None
+        self.holds_others = False
+        """Whether requests of other lanes wait for a canary of this one."""
         self.inflight: dict[int, int] = {}
         self.records: list[RecycleRecord] = []
         self.intents: list[RecycleRecord] = []
@@ -170,11 +172,13 @@ class Stage:
                 self._later(0.1, ev.WorkerExited(self.at + 0.1, generation, None, "SIGKILL"))
             case cmd.OpenGate(generation=generation):
                 before, self.gate_generation, self.gate = self.gate_generation, generation, GateMode.OPEN
+                self.holds_others = False
                 if before is not None and before != generation:
                     self._look_for_emptiness(before)
                 self._look_for_idleness()
             case cmd.HoldGate() | cmd.RefuseGate():
                 self.gate = GateMode.HELD if isinstance(command, cmd.HoldGate) else GateMode.REFUSING
+                self.holds_others = isinstance(command, cmd.HoldGate) and command.is_for_canary
                 if self.gate_generation is not None:
                     self._look_for_emptiness(self.gate_generation)
             case cmd.WatchIdle():

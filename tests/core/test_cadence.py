@@ -18,6 +18,9 @@ def sample(at: float, size: int = 256, *, void: Void | None = None, took_s: floa
     return replace(one, **more)  # type: ignore[arg-type]
 
 
+DISTURBED = sample(0.0, void=Void.LANE_BUSY)
+
+
 def follow(cadence: Cadence, at: float, runs: int, took_s: float = 1.0) -> tuple[list[tuple[int, bool]], float]:
     """What ``runs`` runs by this timetable were, and when it ended."""
     plans = []
@@ -150,12 +153,20 @@ def test_a_lane_that_is_measured_in_time_needs_no_hold() -> None:
 def test_a_lane_that_is_never_idle_gets_a_short_hold_after_half_an_hour() -> None:
     cadence = Cadence(TERMS)
     assert cadence.wants_hold(10_000.0, 240.0) is None, "the wait begins with the lane, not with the host's clock"
+    cadence.took(DISTURBED)
     assert cadence.wants_hold(11_799.0, 240.0) is None
     assert cadence.wants_hold(11_800.0, 240.0) == TERMS.hold_s
 
 
+def test_a_lane_whose_run_no_client_has_disturbed_gets_no_hold_however_long_ago_the_last_one_was() -> None:
+    cadence = Cadence(TERMS)
+    cadence.took(sample(0.0))
+    assert cadence.wants_hold(100_000.0, 240.0) is None
+
+
 def test_a_hold_in_vain_doubles_the_time_to_the_next() -> None:
     cadence, at, gaps = Cadence(TERMS), 0.0, []
+    cadence.took(DISTURBED)
     cadence.wants_hold(at, 240.0)
     last = 0.0
     while len(gaps) < 3:
@@ -190,8 +201,10 @@ def test_a_suspicion_that_clients_keep_disturbing_may_hold_sooner_and_in_the_end
 def test_held_time_is_paid_for_too() -> None:
     cadence = Cadence(replace(TERMS, force_after_s=100.0))
     cadence.wants_hold(0.0, 240.0)
+    cadence.took(DISTURBED)
     assert cadence.wants_hold(100.0, 240.0) == 30.0
     cadence.took(sample(120.0))
     cadence.hold_worked(120.0)
+    cadence.took(DISTURBED)
     assert cadence.wants_hold(120.0 + 1990.0, 240.0) is None
     assert cadence.wants_hold(120.0 + 2000.0, 240.0) == 30.0

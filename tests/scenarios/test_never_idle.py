@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ CANARY = {
     "budget": "100%",
     "burst_budget": "100%",
 }
+
+CANARY_S = 4.0
+ASK_EVERY_S = 1.5
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -78,3 +82,24 @@ async def test_the_gates_of_all_lanes_hold_for_the_canary_of_one(tmp_path: Path)
             await wait_until(is_measured, 60, f"a canary beside a busy lane; see {daemon.log_path}")
         assert set(statuses) == {200}
         assert (await daemon.lane("other"))["totals"]["failed"] == 0
+
+
+async def test_a_client_does_not_wait_for_a_routine_canary_of_another_lane(tmp_path: Path) -> None:
+    slow = quick_lane({"tok_s": 12.0}, canary={**CANARY, "max_tokens": 48, "max_time": "20s", "timeout": "20s"})
+    slow["canary"]["every"] = "1s"
+    async with running_daemon(tmp_path / "daemon", config(worker=slow, other=quick_lane())) as daemon:
+        await daemon.serving("worker")
+        await daemon.serving("other")
+
+        async def is_disturbed() -> bool:
+            began = time.monotonic()
+            status, _ = await ask(daemon, chat(model="other", max_tokens=1))
+            waited.append(time.monotonic() - began)
+            assert status == 200
+            await asyncio.sleep(ASK_EVERY_S)
+            return any(sample["void"] == "device_busy" for sample in await daemon.samples("worker"))
+
+        waited: list[float] = []
+        await wait_until(is_disturbed, 30, f"a canary that gives way; see {daemon.log_path}")
+        assert max(waited) < CANARY_S / 2
+        assert (await daemon.lane("other"))["totals"]["held"] == 0
