@@ -16,6 +16,7 @@ from mlx.nn.layers.base import Module
 from mlx_lm.generate import BatchGenerator
 from mlx_lm.models.cache import make_prompt_cache
 
+from engine.drafters import DraftMemory
 from engine.job import Job, finish_of
 from engine.plain import Sequence
 from engine.prefill import Prefill
@@ -31,7 +32,16 @@ MOST_ROWS = 16
 class Row:
     """One job in the batch."""
 
-    def __init__(self, job: Job, sequence: Sequence, room: int, feed: Iterator[tuple[int, float]]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        sequence: Sequence,
+        room: int,
+        feed: Iterator[tuple[int, float]],
+        memory: DraftMemory | None = None,
+    ) -> None:
+        """`memory`: what a drafter knew of the beginning, for when the row is decoded alone again."""
+        self.memory = memory
         self.job = job
         self.sequence = sequence
         self.room = room
@@ -91,14 +101,15 @@ class Batch:
     def join(self, job: Job) -> None:
         """Take a job in; its prompt is fed in the steps that follow."""
         tokens = list(job.request.prompt)
-        cache, cached = self._prefixes.take(tokens)
+        found = self._prefixes.take(tokens)
+        cached = found.length
         sequence = Sequence(
-            self._model, cache or make_prompt_cache(self._model), Chooser(job.request.sampling), tokens, cached
+            self._model, found.cache or make_prompt_cache(self._model), Chooser(job.request.sampling), tokens, cached
         )
         room = min(job.request.max_tokens, self._context_length - len(tokens))
         if not job.is_begun:
             self._tally.count_request(len(tokens), cached)
-        self._joining.append(Row(job, sequence, room, self._prefill.feed(sequence)))
+        self._joining.append(Row(job, sequence, room, self._prefill.feed(sequence), found.memory))
 
     def step(self) -> Iterator[tuple[Job, TokenBatch, Usage]]:
         """Feed one chunk of a prompt, then decode one token of each row; a row that ends has left when this says so."""
@@ -129,7 +140,8 @@ class Batch:
         for row in self._joining:
             if row.job is job:
                 self._joining.remove(row)
-                self._prefixes.keep(row.sequence.tokens, row.sequence.fed, row.sequence.cache)
+                sequence = row.sequence
+                self._prefixes.keep(sequence.tokens, sequence.fed, sequence.cache, memory=row.memory)
                 return
 
     def abandon(self) -> None:
@@ -162,10 +174,10 @@ class Batch:
         self._rows[uid] = row
 
     def _remove(self, uid: int) -> None:
-        del self._rows[uid]
+        memory = self._rows.pop(uid).memory
         kept = self._generator.remove([uid], return_prompt_caches=True)  # type: ignore[no-untyped-call]
         cache, tokens = kept[uid]
-        self._prefixes.keep(tokens, len(tokens), cache)
+        self._prefixes.keep(tokens, len(tokens), cache, memory=memory)
 
     def _new_generator(self) -> BatchGenerator:
         return BatchGenerator(

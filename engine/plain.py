@@ -11,6 +11,7 @@ from typing import Any
 import mlx.core as mx
 from mlx.nn.layers.base import Module
 
+from engine.cache_states import Mark
 from engine.sampling import Chooser
 from engine.taps import Taps
 
@@ -22,7 +23,8 @@ class Sequence:
     """One request on the model: its tokens, their KV cache, and how the next ones are chosen.
 
     `tokens` is the prompt and the output so far, `fed` how many of them the cache holds: all but the last where
-    decoding begins, and between cycles. `taps` keeps the hidden states of what is fed from here on.
+    decoding begins, and between cycles. `taps` keeps the hidden states of what is fed from here on. `marks` are the
+    positions that a cache which cannot be rewound can be brought back to.
     """
 
     def __init__(
@@ -34,12 +36,14 @@ class Sequence:
         fed: int = 0,
         *,
         taps: Taps | None = None,
+        marks: dict[int, Mark] | None = None,
     ) -> None:
         self.model = model
         self.cache = cache
         self.chooser = chooser
         self.tokens = tokens
         self.fed = fed
+        self.marks: dict[int, Mark] = marks if marks is not None else {}
         self._taps = taps
         if taps is not None:
             taps.clear()

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import mlx.core as mx
 
+from engine.boundaries import boundaries
 from engine.plain import Sequence
+from engine.prefix_cache import note_mark
+from engine.rollback import can_rewind
 
 CHUNK_S = 0.4
 SMALLEST, FIRST, LARGEST = 16, 64, 2048
@@ -19,14 +22,22 @@ class Prefill:
     def __init__(self) -> None:
         self._chunk = FIRST
 
-    def feed(self, sequence: Sequence) -> Iterator[tuple[int, float]]:
-        """Feed all of the sequence but its last token; yields (tokens, seconds) after each chunk."""
+    def feed(self, sequence: Sequence, end_tokens: frozenset[int] = frozenset()) -> Iterator[tuple[int, float]]:
+        """Feed all of the sequence but its last token; yields (tokens, seconds) after each chunk.
+
+        A cache that cannot be rewound is marked where a later prompt may part from this one, which is where messages
+        end, with one of `end_tokens`.
+        """
         due = len(sequence.tokens) - 1
+        stops = () if can_rewind(sequence.cache) else boundaries(sequence.tokens, end_tokens)
         while sequence.fed < due:
             started = time.monotonic()
-            chunk = sequence.tokens[sequence.fed : min(sequence.fed + self._chunk, due)]
+            stop = next((stop for stop in stops if stop > sequence.fed), due)
+            chunk = sequence.tokens[sequence.fed : min(sequence.fed + self._chunk, stop)]
             sequence.forward(mx.array(chunk))
             mx.eval([layer.state for layer in sequence.cache])
+            if sequence.fed in stops:
+                note_mark(sequence.marks, sequence.fed, sequence.cache)
             mx.clear_cache()
             seconds = time.monotonic() - started
             if len(chunk) == self._chunk or seconds > CHUNK_S:

@@ -26,7 +26,8 @@ def save(prefixes: PrefixCache, folder: Path, fingerprint: str, *, most_bytes: i
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for old in folder.glob(PATTERN):
             old.unlink()
-        for number, (tokens, cache) in enumerate(prefixes.newest_first()):
+        for number, entry in enumerate(prefixes.newest_first()):
+            tokens, cache = entry.tokens, entry.cache
             left -= sum(layer.nbytes for layer in cache)
             if left < 0 or time.monotonic() > ends:
                 break

@@ -81,22 +81,26 @@ class Scheduler:
         `is_begun`: it is the rest of one that was counted before.
         """
         tokens = list(request.prompt)
-        cache, cached = self._prefixes.take(tokens)
+        found = self._prefixes.take(tokens)
+        cached = found.length
         drafters = Drafters(NoDrafter()) if request.speculation is False else self._drafters
         sequence = Sequence(
             self._model,
-            cache or make_prompt_cache(self._model),
+            found.cache or make_prompt_cache(self._model),
             Chooser(request.sampling),
             tokens,
             cached,
             taps=drafters.paid.taps if drafters.paid else None,
+            marks=found.marks,
         )
+        if drafters.paid:
+            drafters.paid.recall(found.memory)
         self.usage = Usage(prompt_tokens=len(tokens), cached_tokens=cached)
         if not is_begun:
             self.tally.count_request(len(tokens), cached)
         try:
             self.phase = "prefill"
-            for fed, seconds in self._prefill.feed(sequence):
+            for fed, seconds in self._prefill.feed(sequence, self.info.eos_ids):
                 self.tally.count_prefill(fed, seconds)
                 self._add(prefill_s=seconds)
                 yield TokenBatch(())
@@ -107,7 +111,8 @@ class Scheduler:
             raise
         finally:
             self.phase = None
-            self._prefixes.keep(sequence.tokens, sequence.fed, sequence.cache)
+            memory = drafters.paid.memory(sequence.fed) if drafters.paid else found.memory
+            self._prefixes.keep(sequence.tokens, sequence.fed, sequence.cache, sequence.marks, memory)
             self._publish()
 
     def _generate(self, sequence: Sequence, request: GenerationRequest, drafters: Drafters) -> Iterator[TokenBatch]:

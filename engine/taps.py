@@ -57,10 +57,16 @@ class Taps:
         self._noted.clear()
         return result, states
 
-    def clear(self) -> None:
-        """Another sequence begins."""
-        self._pieces.clear()
+    def clear(self, pieces: list[tuple[int, mx.array]] | None = None) -> None:
+        """Another sequence begins, of which `pieces` are known."""
+        self._pieces = list(pieces or ())
         self._loose = 0
+
+    def joined(self) -> list[tuple[int, mx.array]]:
+        """All that is kept, in as few pieces as can be."""
+        if self._pieces:
+            self._compact()
+        return list(self._pieces)
 
     def pieces(self, start: int, end: int) -> list[tuple[int, mx.array]]:
         """(position, states [n, layers x width]) of runs of positions from `start` up to `end`, in order; what is not

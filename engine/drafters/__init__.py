@@ -34,12 +34,32 @@ class Drafter(Protocol):
         """Guess at most `limit` tokens after those known; an empty draft where there is nothing to go by."""
 
 
+class DraftMemory(Protocol):
+    """What a drafter has computed of a text, kept with the text's KV cache."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+
+    def cut(self, length: int) -> None:
+        """Forget what is not of the first `length` tokens."""
+
+    def copied(self, length: int) -> DraftMemory:
+        """The same of the first `length` tokens, on its own."""
+
+
 class PaidDrafter(Drafter, Protocol):
     """A drafter whose guesses cost time on the device: it is asked only when they are expected to pay."""
 
     @property
     def longest(self) -> int:
         """The most tokens it guesses at once."""
+
+    def recall(self, memory: DraftMemory | None) -> None:
+        """Of the sequence that is about to be fed this is known; it is the one that `begin` is told of next."""
+
+    def memory(self, length: int) -> DraftMemory | None:
+        """Hand over what is known of the sequence's first `length` tokens."""
 
     @property
     def taps(self) -> Taps | None:

@@ -8,8 +8,10 @@ from typing import Any, cast
 import mlx.core as mx
 from mlx_lm.models.cache import KVCache
 
-from engine.drafters import Draft
+from engine.cache_states import copied
+from engine.drafters import Draft, DraftMemory
 from engine.drafters.dflash_model import DFlashModel, KeysValues
+from engine.rollback import rewind
 from engine.taps import Taps
 
 CHUNK = 2048
@@ -39,6 +41,46 @@ class TargetEnds:
         return cls(embed, head, dtype)
 
 
+@dataclass
+class DFlashMemory:
+    """Keys and values of positions `runs` (start, end), and the target's states `pieces` of some that follow.
+
+    All positions before `taken` have been looked at; those that are in no run were not kept.
+    """
+
+    cache: list[Any]
+    runs: list[tuple[int, int]]
+    taken: int
+    pieces: list[tuple[int, mx.array]]
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(layer.nbytes for layer in self.cache) + sum(states.nbytes for _, states in self.pieces))
+
+    def cut(self, length: int) -> None:
+        before = self._rows
+        self._forget_after(length)
+        rewind(self.cache, before, self._rows)
+
+    def copied(self, length: int) -> DFlashMemory:
+        same = DFlashMemory([], list(self.runs), self.taken, list(self.pieces))
+        same._forget_after(length)
+        if same._rows:
+            same.cache = copied(self.cache, same._rows, None)
+        else:
+            same.cache = [KVCache() for _ in self.cache]  # type: ignore[no-untyped-call]
+        return same
+
+    @property
+    def _rows(self) -> int:
+        return sum(end - start for start, end in self.runs)
+
+    def _forget_after(self, length: int) -> None:
+        self.runs = [(start, min(end, length)) for start, end in self.runs if start < length]
+        self.pieces = [(start, states[: length - start]) for start, states in self.pieces if start < length]
+        self.taken = min(self.taken, length)
+
+
 class DFlashDrafter:
     """Keeps the keys and values of committed positions; those of a block are never kept."""
 
@@ -60,12 +102,36 @@ class DFlashDrafter:
         self._last = 0
         self._length = 0
         self._taken = 0
+        self._runs: list[tuple[int, int]] = []
         self._cache: list[Any] = []
+        self._is_recalled = False
+
+    def recall(self, memory: DraftMemory | None) -> None:
+        self._is_recalled = True
+        if isinstance(memory, DFlashMemory):
+            self._cache, self._runs, self._taken = memory.cache, memory.runs, memory.taken
+            self.taps.clear(memory.pieces)
+        else:
+            self._forget()
+            self.taps.clear()
+
+    def memory(self, length: int) -> DFlashMemory | None:
+        held = DFlashMemory(self._cache, self._runs, self._taken, self.taps.joined())
+        self._forget()
+        self.taps.clear()
+        held.cut(length)
+        return held if held.nbytes else None
 
     def begin(self, tokens: list[int]) -> None:
-        self._length, self._taken = 0, 0
-        self._cache = [KVCache() for _ in self._network.layers]  # type: ignore[no-untyped-call]
+        if not self._is_recalled:
+            self._forget()
+        self._is_recalled = False
+        self._length = 0
         self.extend(tokens)
+
+    def _forget(self) -> None:
+        self._taken, self._runs = 0, []
+        self._cache = [KVCache() for _ in self._network.layers]  # type: ignore[no-untyped-call]
 
     def extend(self, tokens: list[int]) -> None:
         self._length += len(tokens)
@@ -90,6 +156,7 @@ class DFlashDrafter:
             used = states[:budget]
             budget -= used.shape[0]
             self._taken = position + used.shape[0]
+            self._runs.append((position, self._taken))
             for cache, (keys, values) in zip(
                 self._cache, self._network.context(used[None].astype(self._dtype), position), strict=True
             ):

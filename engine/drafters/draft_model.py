@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 from mlx.nn.layers.base import Module
 from mlx_lm.models.cache import make_prompt_cache
 
-from engine.drafters import Draft
+from engine.cache_states import copied
+from engine.drafters import Draft, DraftMemory
 from engine.rollback import rewind
 
 CHUNK = 256
 """Tokens fed in one call while the draft model is behind: bounded, so that a long prompt does not hold up a cancel."""
+
+
+@dataclass
+class FedDraft:
+    """A draft model's KV cache, which holds `tokens`."""
+
+    cache: list[Any]
+    tokens: list[int]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(layer.nbytes for layer in self.cache)
+
+    def cut(self, length: int) -> None:
+        length = min(length, len(self.tokens))
+        rewind(self.cache, len(self.tokens), length)
+        del self.tokens[length:]
+
+    def copied(self, length: int) -> FedDraft:
+        length = min(length, len(self.tokens))
+        return FedDraft(copied(self.cache, length, None) if length else [], self.tokens[:length])
 
 
 class DraftModelDrafter:
@@ -32,6 +55,17 @@ class DraftModelDrafter:
         self._fed: list[int] = []
         """What the cache holds: a beginning of the text, and perhaps drafted tokens that did not come true."""
         self._agreed = 0
+
+    def recall(self, memory: DraftMemory | None) -> None:
+        if isinstance(memory, FedDraft) and memory.tokens:
+            self._cache, self._fed = memory.cache, memory.tokens
+        self._agreed = 0
+
+    def memory(self, length: int) -> FedDraft | None:
+        fed = FedDraft(self._cache, self._fed)
+        self._cache, self._fed, self._agreed = make_prompt_cache(self._model), [], 0
+        fed.cut(length)
+        return fed if fed.tokens else None
 
     def begin(self, tokens: list[int]) -> None:
         self._known = list(tokens)

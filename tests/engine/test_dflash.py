@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from mlx import nn
 from mlx.utils import tree_flatten, tree_map
+from mlx_lm.models.cache import make_prompt_cache
 from tiny_model import (
     CONFIG,
     WIDTHS,
@@ -264,3 +265,25 @@ def test_the_trained_draft_that_is_shipped_is_whole_and_small():
     assert {name: weight.shape for name, weight in weights.items()} == {
         name: weight.shape for name, weight in tree_flatten(DFlashModel(args).parameters())
     }
+
+
+@pytest.mark.parametrize("way", ["cut", "copied"])
+@pytest.mark.parametrize("length", [12, 25, 29])
+@pytest.mark.parametrize("is_taken_in", [True, False])
+def test_what_it_knew_of_a_beginning_saves_reading_it_again(target, way, length, is_taken_in):
+    drafter, text = DFlashDrafter(target, network()), random_prompt(9, 30)
+    fed(target, drafter, text)
+    if is_taken_in:
+        drafter.propose(7)
+    memory = drafter.memory(29)
+    fed(target, drafter, random_prompt(10))  # another sequence, meanwhile
+    if way == "cut":
+        memory.cut(length)
+    else:
+        memory = memory.copied(length)
+    turn, cache = [*text[:length], *random_prompt(11, 20)], make_prompt_cache(target)
+    target(mx.array([turn[:length]]), cache=cache)
+    drafter.recall(memory)
+    drafter.taps.forward(lambda: target(mx.array([turn[length:-1]]), cache=cache), length)
+    drafter.begin(turn)
+    assert list(drafter.propose(7).tokens) == drafted_by_the_paper(drafter._network, target, turn)

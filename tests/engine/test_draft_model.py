@@ -110,3 +110,23 @@ def test_nothing_is_proposed_beyond_the_context_of_the_draft_model():
     drafter.begin(random_prompt(1))
     assert drafter.propose(3).tokens == ()
     assert len(drafter.propose(2).tokens) == 2
+
+
+@pytest.mark.parametrize("way", ["cut", "copied"])
+def test_what_it_knew_of_a_beginning_is_not_fed_again(target, way):
+    drafter, text = draft_model(0), random_prompt(9, 30)
+    drafter.begin(text)
+    drafter.propose(7)
+    memory = drafter.memory(20)
+    drafter.recall(None)
+    drafter.begin(random_prompt(10))  # another sequence, meanwhile
+    drafter.propose(3)
+    if way == "cut":
+        memory.cut(15)
+    else:
+        memory = memory.copied(15)
+    turn = [*text[:15], *random_prompt(11, 10)]
+    drafter.recall(memory)
+    assert drafter._fed == text[:15]
+    drafter.begin(turn)
+    assert drafter.propose(4).tokens == tuple(reference(target, turn, 4))

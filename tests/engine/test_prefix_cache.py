@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import mlx.core as mx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mlx_lm.models.cache import make_prompt_cache
 from tiny_model import EOS, assert_same_up_to_ties, random_prompt, reference, tiny_model
 
 from engine.model import LoadedModel
-from engine.prefix_cache import PrefixCache
+from engine.prefix_cache import Beginning, PrefixCache
 from engine.request import EngineSettings, GenerationRequest, ModelInfo, Sampling
 from engine.scheduler import Scheduler
 
@@ -69,17 +71,17 @@ def test_a_prompt_that_only_begins_alike_leaves_the_longer_one_cached(model):
     long = random_prompt(6, 40)
     store.keep(long, 40, fed_cache(model, long))
     other = [*long[:8], 44, 45]
-    cache, length = store.take(other)
-    assert length == 8
-    assert {layer.offset for layer in cache} == {8}
-    assert store.take([*long, 1])[1] == 40
+    found = store.take(other)
+    assert found.length == 8
+    assert {layer.offset for layer in found.cache} == {8}
+    assert store.take([*long, 1]).length == 40
 
 
 def test_a_key_is_never_longer_than_what_was_fed(model):
     store = PrefixCache(1 << 30)
     tokens = random_prompt(7, 20)
     store.keep([*tokens, 1, 2, 3], 20, fed_cache(model, tokens))
-    assert store.take([*tokens, 1, 2, 3])[1] == 20
+    assert store.take([*tokens, 1, 2, 3]).length == 20
     store.keep(tokens, 21, fed_cache(model, [*tokens, 1]))
     assert len(store) == 0
 
@@ -93,11 +95,47 @@ def test_the_oldest_go_when_the_budget_is_spent(model):
         store.keep(prompt, len(prompt), cache)
     assert len(store) == 2
     assert store.nbytes <= 2 * one
-    assert store.take([*prompts[0], 1]) == (None, 0)
-    assert store.take([*prompts[3], 1])[1] == len(prompts[3])
+    assert store.take([*prompts[0], 1]) == Beginning()
+    assert store.take([*prompts[3], 1]).length == len(prompts[3])
 
 
 def test_without_memory_nothing_is_kept(model):
     store = PrefixCache(0)
     store.keep([1, 2, 3], 3, fed_cache(model, [1, 2, 3]))
     assert len(store) == 0
+
+
+def test_a_short_tail_is_given_up_and_a_long_one_is_not(model):
+    store = PrefixCache(1 << 30)
+    text = random_prompt(8, 40)
+    cache = fed_cache(model, text)
+    store.keep(text, 40, cache)
+    assert store.take([*text[:36], 1, 2]).cache is cache
+    assert (len(store), store.nbytes) == (0, 0)
+    cache = fed_cache(model, text)
+    store.keep(text, 40, cache)
+    assert store.take([*text[:35], 1, 2]).cache is not cache
+    assert len(store) == 1
+
+
+def test_what_a_longer_one_holds_is_not_kept_twice(model):
+    store = PrefixCache(1 << 30)
+    text = random_prompt(9, 40)
+    store.keep(text, 20, fed_cache(model, text[:20]))
+    store.keep(text, 40, fed_cache(model, text))
+    store.keep(text, 30, fed_cache(model, text[:30]))
+    assert [len(entry.tokens) for entry in store.newest_first()] == [40]
+    assert store.nbytes == sum(entry.nbytes for entry in store.newest_first())
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(2, 60), st.booleans()), max_size=12))
+def test_its_bytes_stay_within_the_budget_and_add_up(model, history):
+    store = PrefixCache(3 * sum(layer.nbytes for layer in fed_cache(model, [1])))
+    texts = [random_prompt(seed, 60) for seed in range(3)]
+    for which, length, is_taken in history:
+        if is_taken:
+            found = store.take(texts[which][:length])
+            assert found.length < length
+        else:
+            store.keep(texts[which], length, fed_cache(model, texts[which][:length]))
+        assert store.nbytes == sum(entry.nbytes for entry in store.newest_first()) <= store.budget
