@@ -10,13 +10,15 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from supervisor.core.samples import Purpose, Sample, Void
 from supervisor.history import History
+from supervisor.history.history import MOST_KEPT_BASELINES
 
 DAY_S = 86_400.0
 
@@ -38,9 +40,13 @@ def sample_of(wall: float, rate: float | None = 66.5) -> Sample:
 
 @contextlib.asynccontextmanager
 async def opened(
-    path: Path, clock: Clock | None = None, keep_s: float = 90 * DAY_S, retry_s: float = 60.0
+    path: Path,
+    clock: Clock | None = None,
+    keep_s: float = 90 * DAY_S,
+    retry_s: float = 60.0,
+    now: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[History]:
-    history = History(path, keep_s=keep_s, wall=clock or Clock(), retry_s=retry_s)
+    history = History(path, keep_s=keep_s, wall=clock or Clock(), retry_s=retry_s, now=now)
     await history.open()
     try:
         yield history
@@ -94,15 +100,78 @@ async def test_everything_is_there_after_a_restart_in_a_private_file(tmp_path: P
         assert history.trouble is None
 
 
-async def test_what_is_too_old_goes_but_documents_stay(tmp_path: Path) -> None:
-    clock = Clock()
-    async with opened(tmp_path / "history.db", clock, keep_s=10 * DAY_S) as history:
-        history.add_sample("qwen", sample_of(clock.now))
-        await history.save("qwen", "judge", {"state": 1})
-        clock.now += 11 * DAY_S
-        history.add_sample("qwen", sample_of(clock.now))
-        assert [sample["wall"] for sample in await history.samples()] == [clock.now]
-        assert await history.load("qwen", "judge") == {"state": 1}
+async def test_what_the_daemon_has_outlived_goes_but_documents_stay(tmp_path: Path) -> None:
+    ran = Clock()
+    async with opened(tmp_path / "history.db", keep_s=10 * DAY_S, now=ran) as history:
+        for day in range(13):
+            history.add_sample("qwen", sample_of(float(day)))
+            await history.save("qwen", "judge", {"day": day})
+            ran.now += DAY_S
+        history.add_sample("qwen", sample_of(13.0))
+        found = {sample["wall"] for sample in await history.samples()}
+        assert {float(day) for day in range(4, 14)} <= found
+        assert not {0.0, 1.0} & found
+        assert await history.load("qwen", "judge") == {"day": 12}
+
+
+@pytest.mark.parametrize("step_s", [40 * 365 * DAY_S, -40 * 365 * DAY_S])
+async def test_a_clock_that_is_set_costs_no_history(tmp_path: Path, step_s: float) -> None:
+    wall, ran = Clock(), Clock()
+    path = tmp_path / "history.db"
+    async with opened(path, wall, now=ran) as history:
+        history.add_sample("qwen", sample_of(wall.now))
+        history.add_change("qwen", {"state": "serving"})
+        await history.save_baseline("qwen", "old", {"decode_tok_s": 66.5})
+        await history.save_baseline("qwen", "new", {"decode_tok_s": 66.5})
+        wall.now += step_s
+        ran.now += 0.1 * DAY_S
+        history.add_sample("qwen", sample_of(wall.now))
+    async with opened(path, wall, now=ran) as history:
+        assert len(await history.samples(since=-1e18)) == 2
+        assert len(await history.changes(since=-1e18)) == 1
+        assert len(await history.baselines("qwen")) == 2
+
+
+async def test_time_counts_over_restarts_and_a_shorter_keep_holds_at_once(tmp_path: Path) -> None:
+    ran = Clock()
+    for life in range(6):
+        async with opened(tmp_path / "history.db", now=ran) as history:
+            history.add_sample("qwen", sample_of(float(life)))
+            ran.now += DAY_S
+        ran.now = Clock().now  # the next daemon's clock begins anew
+    async with opened(tmp_path / "history.db", now=ran) as history:
+        assert len(await history.samples()) == 6
+        history.keep(2 * DAY_S)
+        history.add_sample("qwen", sample_of(6.0))
+        found = {sample["wall"] for sample in await history.samples()}
+        assert {4.0, 5.0, 6.0} <= found
+        assert not {0.0, 1.0, 2.0} & found
+
+
+async def test_what_is_new_after_a_long_silence_is_not_taken_for_old(tmp_path: Path) -> None:
+    ran = Clock()
+    async with opened(tmp_path / "history.db", keep_s=DAY_S, now=ran) as history:
+        for wall in (1.0, 2.0):
+            history.add_sample("qwen", sample_of(wall))
+        for _ in range(5):
+            ran.now += DAY_S
+            await history.save("qwen", "judge", {})
+        history.add_sample("qwen", sample_of(3.0))
+        ran.now += 0.5 * DAY_S
+        await history.save("qwen", "judge", {})
+        assert 3.0 in {sample["wall"] for sample in await history.samples()}
+
+
+async def test_a_lane_keeps_the_baselines_that_changed_last(tmp_path: Path) -> None:
+    async with opened(tmp_path / "history.db") as history:
+        for number in range(MOST_KEPT_BASELINES + 5):
+            await history.save_baseline("qwen", str(number), {})
+        await history.save_baseline("qwen", "0", {})
+        await history.save_baseline("other", "0", {})
+    async with opened(tmp_path / "history.db") as history:
+        kept = {baseline["fingerprint"] for baseline in await history.baselines("qwen")}
+        assert kept == {"0", *(str(number) for number in range(6, MOST_KEPT_BASELINES + 5))}
+        assert len(await history.baselines("other")) == 1
 
 
 @pytest.mark.parametrize("rubbish", [b"not a database at all" * 400, b"SQLite format 3\0" + b"\xff" * 8000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +12,7 @@ import structlog
 
 from supervisor.core.samples import Sample
 from supervisor.errors import FreshlaneError
+from supervisor.history.age import Age
 from supervisor.history.database import Database, Parameters
 from supervisor.jsontext import decode, encode
 from supervisor.writer import Writer, WriterFullError
@@ -25,25 +27,37 @@ RETRIED_AFTER_S = 60.0
 """How long memory stands in for an unusable file before it is tried again."""
 MOST_ROWS = 20_000
 """A query's longest answer: the newest rows."""
+MOST_KEPT_ROWS = 2_000_000
+"""Of a table, whatever their age."""
+MOST_KEPT_BASELINES = 50
+"""Of a lane: those that were changed last."""
 
 
 class History:
-    """Kept for ``keep_s`` seconds. ``wall`` is the Unix clock.
+    """Kept for ``keep_s`` seconds of the daemon's running time. ``wall`` is the Unix clock, ``now`` a monotonic one.
 
     Nothing raises for the disk's sake: a failed write waits in memory and is tried with the next one, and ``trouble``
     says so. A document is small JSON under a lane and a key: the judge's state, a person's wish, crash times.
     """
 
     def __init__(
-        self, path: Path, *, keep_s: float, wall: Callable[[], float], retry_s: float = RETRIED_AFTER_S
+        self,
+        path: Path,
+        *,
+        keep_s: float,
+        wall: Callable[[], float],
+        now: Callable[[], float] = time.monotonic,
+        retry_s: float = RETRIED_AFTER_S,
     ) -> None:
         self._path = path
         self._retry_s = retry_s
         self._keep_s = keep_s
         self._wall = wall
+        self._now = now
         self._writer = Writer("freshlane-history")
         self._database: Database | None = None
-        self._pruned_at = 0.0
+        self._pruned_at = now()
+        self._is_prune_due = False
         self._dropped = 0
 
     @property
@@ -60,7 +74,7 @@ class History:
     def keep(self, keep_s: float) -> None:
         """A reload changed ``history.keep``."""
         self._keep_s = keep_s
-        self._pruned_at = 0.0
+        self._is_prune_due = True
 
     def add_sample(self, lane: str, sample: Sample) -> None:
         """Keep one canary run; returns at once."""
@@ -157,22 +171,39 @@ class History:
 
     def _open(self) -> None:
         self._database = Database(self._path, self._retry_s)
-        self._prune()
+        self._prune(self._database)
 
     def _do_write(self, statement: str, parameters: Parameters) -> None:
-        self._opened().write(statement, parameters)
-        if self._wall() - self._pruned_at > PRUNED_EVERY_S:
-            self._prune()
+        database = self._opened()
+        database.write(statement, parameters)
+        if self._is_prune_due or self._now() - self._pruned_at > PRUNED_EVERY_S:
+            self._prune(database)
 
-    def _prune(self) -> None:
-        self._pruned_at = self._wall()
-        for statement in PRUNE:
-            self._opened().write(statement, (self._pruned_at - self._keep_s,))
+    def _prune(self, database: Database) -> None:
+        """Each table keeps its newest row: by its number the next ones are told to be newer."""
+        now, keep_s = self._now(), self._keep_s
+        newest = _newest_rows(database)
+        kept = database.read(SELECT_AGE, ())
+        age = Age.from_json(decode(kept[0][0]) or {} if kept else {})
+        age.look(now - self._pruned_at, newest, keep_s)
+        for table, statement in DROP_UP_TO.items():
+            last = max(age.last_old(table, keep_s), newest[table] - MOST_KEPT_ROWS)
+            database.write(statement, (min(last, newest[table] - 1),))
+        database.write(DROP_BASELINES, (MOST_KEPT_BASELINES,))
+        database.write(SAVE_AGE, (self._wall(), encode(age.to_json())))
+        self._pruned_at, self._is_prune_due = now, False
 
     def _close(self) -> None:
         if self._database is not None:
+            self._prune(self._database)
             self._database.close()
             self._database = None
+
+
+def _newest_rows(database: Database) -> dict[str, int]:
+    """By table; 0 where it is empty, or cannot be read."""
+    found = {table: database.read(query, ()) for table, query in NEWEST_ROW.items()}
+    return {table: rows[0][0] if rows else 0 for table, rows in found.items()}
 
 
 def _tell(trouble: str) -> None:
@@ -185,10 +216,18 @@ SELECT_NEWEST = {
     "changes": "SELECT lane, wall, document FROM changes WHERE (? IS NULL OR lane = ?) AND wall >= ?"
     " ORDER BY wall DESC, rowid DESC LIMIT ?",
 }
-PRUNE = (
-    "DELETE FROM samples WHERE wall < ?",
-    "DELETE FROM changes WHERE wall < ?",
-    # A lane's newest baseline is the one in use, however long ago it was learned.
-    "DELETE FROM baselines WHERE wall < ?"
-    " AND wall < (SELECT max(wall) FROM baselines AS own WHERE own.lane = baselines.lane)",
+NEWEST_ROW = {
+    "samples": "SELECT coalesce(max(rowid), 0) FROM samples",
+    "changes": "SELECT coalesce(max(rowid), 0) FROM changes",
+}
+DROP_UP_TO = {
+    "samples": "DELETE FROM samples WHERE rowid <= ?",
+    "changes": "DELETE FROM changes WHERE rowid <= ?",
+}
+DROP_BASELINES = (
+    "DELETE FROM baselines WHERE ? <= (SELECT count(*) FROM baselines AS later"
+    " WHERE later.lane = baselines.lane AND later.rowid > baselines.rowid)"
 )
+# The age of the file is kept with the documents, as that of no lane.
+SELECT_AGE = "SELECT document FROM documents WHERE lane = '' AND key = 'age'"
+SAVE_AGE = "INSERT OR REPLACE INTO documents VALUES ('', 'age', ?, ?)"

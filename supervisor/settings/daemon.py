@@ -66,7 +66,7 @@ class LogSettings(Block):
 class HistorySettings(Block):
     """Samples and baselines."""
 
-    keep: Duration = key("90d", "How long samples are kept.")
+    keep: Duration = key("90d", "How long samples are kept, in running time of the daemon.")
 
 
 class OnRecycleSettings(Block):
