@@ -98,6 +98,7 @@ _SAMPLE = record(
     generation=COUNT,
     prompt_tokens=COUNT,
     purpose=words(Purpose),
+    model={**TEXT, "description": "The further model that was asked, as a key of `serves`; empty: the lane's own."},
     decode_tok_s=NUMBER_OR_NULL,
     void={"enum": [*(str(value) for value in Void), None], "description": "Why the run does not count; null: it does."},
     detail=TEXT,
@@ -109,6 +110,7 @@ _SAMPLE = record(
 )
 _VERDICT = record(
     ("status", "reason"),
+    model={**TEXT, "description": "The further model in doubt, as a key of `serves`; empty: the lane's own."},
     status=words(Status),
     ratio={**NUMBER_OR_NULL, "description": "Worker over baseline."},
     interval=INTERVAL,
@@ -141,6 +143,12 @@ _TOTALS = record(
     recycles_by_trigger={"type": "object", "additionalProperties": _COUNTS},
     downtime_s=NUMBER,
 )
+_MODEL = record(
+    model=TEXT_OR_NULL,
+    baseline=nullable(ref("Baseline")),
+    last_probe=nullable(ref("Sample")),
+    verdict=ref("Verdict"),
+)
 _LANE = record(
     ("name", "state", "since", "reason", "next_action", "inflight", "queued", "verdict", "totals"),
     name=TEXT,
@@ -159,6 +167,11 @@ _LANE = record(
     degraded=record(below=NUMBER, severe=NUMBER),
     last_probe=nullable(ref("Sample")),
     verdict=ref("Verdict"),
+    models={
+        "type": "object",
+        "additionalProperties": _MODEL,
+        "description": "Each further model of the worker, by its key of `serves`.",
+    },
     clients=record(
         streams=COUNT,
         ratio={**NUMBER_OR_NULL, "description": "Clients' last streams over the worker's first, kind by kind."},
@@ -187,6 +200,7 @@ _BEFORE = record(
     confidence=NUMBER_OR_NULL,
     by_prompt_tokens=BY_SIZE,
     samples=RATES,
+    model=TEXT,
 )
 _OLD_WORKER = record(
     pid=COUNT_OR_NULL,

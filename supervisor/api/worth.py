@@ -64,7 +64,8 @@ def _floor(record: Record, lane: str) -> float | None:
 
 
 def _clean_at_smallest_size(runs: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
-    clean = [run for run in runs if run.get("void") is None and run.get("decode_tok_s") and not run.get("is_warmup")]
+    own = [run for run in runs if not run.get("model")]
+    clean = [run for run in own if run.get("void") is None and run.get("decode_tok_s") and not run.get("is_warmup")]
     smallest = min((run["prompt_tokens"] for run in clean), default=0)
     return [(float(run["wall"]), float(run["decode_tok_s"])) for run in clean if run["prompt_tokens"] == smallest]
 

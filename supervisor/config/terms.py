@@ -49,6 +49,7 @@ def _canary(lane: LaneSettings) -> CanaryTerms:
     return CanaryTerms(
         every_s=canary.every,
         prompt_tokens=canary.prompt_tokens,
+        models=tuple(lane.serves),
         max_tokens=canary.max_tokens,
         max_time_s=canary.max_time,
         idle_for_s=canary.idle_for,

@@ -33,8 +33,13 @@ SHORTEST_PAUSE_S = 0.5
 _DISTURBED = frozenset({Void.CLIENT_ARRIVED, Void.LANE_BUSY, Void.DEVICE_BUSY})
 _FAILURES = frozenset({Void.FAILED, Void.TIMED_OUT})
 _POINTLESS = frozenset({Void.UNMEASURABLE, Void.TOO_FEW_TOKENS, Void.NO_TOKENS, Void.HOST_SLOW})
-"""No client disturbed the run, so the next one would bring no more: it waits its time, and this one has had its turn.
-"""
+
+
+def _is_pointless(sample: Sample) -> bool:
+    """No client disturbed the run, so the next one would bring no more: it waits its time, and this one has had its
+    turn. So has a further model that cannot be had: it may not be loaded.
+    """
+    return sample.void in _POINTLESS or (bool(sample.model) and sample.void in _FAILURES)
 
 
 class Cadence:
@@ -49,6 +54,9 @@ class Cadence:
         self._is_hurried = False
         self._wanted_size: int | None = None
         self._wants_nonce = False
+        self._wanted_model: str | None = None
+        self._rounds = 0
+        """Runs of any model; ``_turn`` counts those of the lane's own."""
         self._turn = 0
         self._last_turn_of: dict[int, int] = {}
         self._read_s: dict[int, float] = {}
@@ -58,6 +66,7 @@ class Cadence:
         self._last_end: float | None = None
         self._last_cost_s = 0.0
         self._last_void: Void | None = None
+        self._was_pointless = False
         self._wasted_s = 0.0
         self._waits_since: float | None = None
         self._disturbed = 0
@@ -69,6 +78,7 @@ class Cadence:
         """While the judge has doubts, runs may come sooner and hold the gate sooner, and have the size in doubt."""
         self._is_suspicious = verdict.status is Status.SUSPECT
         self._is_hurried = verdict.wants_soon
+        self._wanted_model = verdict.wants_model if verdict.wants_runs else None
         self._wanted_size, self._wants_nonce = verdict.wants_size, verdict.wants_nonce
 
     @property
@@ -78,8 +88,14 @@ class Cadence:
 
     # ---- what next ----
 
+    @property
+    def model_due(self) -> str:
+        """The model that the next run is of: that of a burst, else each in turn; empty: the lane's own."""
+        models = ("", *self.terms.models)
+        return models[self._rounds % len(models)] if self._wanted_model is None else self._wanted_model
+
     def plan(self, at: float) -> tuple[int, bool]:  # noqa: ARG002 - a timetable may ask for the time; this one counts
-        """Prompt size of the next run, and whether it starts with a nonce."""
+        """Prompt size of the next run of the lane's own model, and whether it starts with a nonce."""
         wanted = self._wanted_size
         if wanted is not None and (self._is_suspicious or self._wants_nonce or self._may_take(wanted)):
             return wanted, self._wants_nonce
@@ -118,7 +134,7 @@ class Cadence:
 
     def retry_in(self, at: float) -> float:
         """Seconds until the run that has just come back void is tried again."""
-        if self._last_void in _POINTLESS:
+        if self._was_pointless:
             return self.due_in(at)
         pause = max(self.terms.idle_for_s, SHORTEST_PAUSE_S)
         if self._last_void in _FAILURES:
@@ -128,21 +144,29 @@ class Cadence:
     def took(self, sample: Sample) -> None:
         """A run came back."""
         self._last_void, self._wasted_s = sample.void, sample.took_s
+        self._was_pointless = _is_pointless(sample)
         self._disturbed = self._disturbed + 1 if sample.void in _DISTURBED else 0
-        if sample.void is Void.UNMEASURABLE and sample.prompt_tokens != min(self.terms.prompt_tokens):
+        is_larger = sample.prompt_tokens != min(self.terms.prompt_tokens)
+        if sample.void is Void.UNMEASURABLE and is_larger:
             self._refused.add(sample.prompt_tokens)
-        if sample.void is not None and sample.void not in _POINTLESS:
+        if sample.void is not None and not self._was_pointless:
             return
         is_burst = sample.purpose in (Purpose.BURST, Purpose.REMEDY) and self._last_end is not None
         self._last_end = sample.at
         if sample.void is None or sample.void is Void.UNMEASURABLE:
             self._waits_since = sample.at
+        if not is_burst:  # a burst is paid for out of its own budget, by the judge
+            self._last_cost_s = sample.took_s
+            self._rounds += 1
+        if not sample.model:
+            self._took_own(sample, is_burst=is_burst)
+
+    def _took_own(self, sample: Sample, *, is_burst: bool) -> None:
         if sample.ttft_s is not None:
             self._read_s[sample.prompt_tokens] = sample.ttft_s
         self._prefill_tok_s = sample.prefill_tok_s or self._prefill_tok_s
         self._learn_to_read(sample)
-        if not is_burst:  # a burst is paid for out of its own budget, by the judge
-            self._last_cost_s = sample.took_s
+        if not is_burst:
             self._last_turn_of[sample.prompt_tokens] = self._turn
             self._turn += 1
 

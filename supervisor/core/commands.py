@@ -103,6 +103,8 @@ class RunCanary(Command):
     """Start the prompt with a random nonce, so that no cache can serve it: this run measures prefill."""
     patience_s: float = 0.0
     """How long it may wait for other lanes' requests to end."""
+    model: str = ""
+    """A key of `serves`; empty: the lane's own model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,12 +61,15 @@ class Judge(Protocol):
         prompt size, of which there is at least the smallest.
         """
 
-    def anchor_anew(self, rates: Sequence[float]) -> str:
+    def anchor_anew(self, rates: Sequence[float], model: str = "") -> str:
         """The machine, not the process, has changed: fresh means from now on what a new worker has at the smallest
-        size, in tokens/s.
+        size, in tokens/s; of ``model``, a key of `serves`, or of the lane's own.
 
         Returns what was done, in words; empty where that cannot be told.
         """
+
+    def by_model(self) -> dict[str, tuple[Verdict, dict[str, Any]]]:
+        """Verdict and baseline of each further model that the worker serves, by the key of `serves`."""
 
     def baseline_summary(self) -> dict[str, Any]:
         """What fresh means: {decode_tok_s, by_prompt_tokens, spawns, runs, quality}."""

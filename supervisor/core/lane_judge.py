@@ -24,7 +24,7 @@ class LaneJudge:
     def __init__(self, terms: LaneTerms) -> None:
         self._terms = terms
         self.writing = SpeedJudge.new(terms)
-        self.reading = SpeedJudge.new(_of_reading(terms), is_filled=False)
+        self.reading = SpeedJudge.new(of_reading(terms), is_filled=False)
         self._verdict = NO_VERDICT
 
     @property
@@ -35,7 +35,7 @@ class LaneJudge:
     @terms.setter
     def terms(self, terms: LaneTerms) -> None:
         self._terms = self.writing.terms = terms
-        self.reading.terms = _of_reading(terms)
+        self.reading.terms = of_reading(terms)
 
     # ---- what it knows ----
 
@@ -68,6 +68,10 @@ class LaneJudge:
     def is_slow_spawn(self) -> bool:
         """Whether enough first runs of the worker say that it came up slow."""
         return self.writing.is_slow_spawn
+
+    def by_model(self) -> dict[str, tuple[Verdict, dict[str, Any]]]:
+        """It knows one model."""
+        return {}
 
     def baseline_summary(self) -> dict[str, Any]:
         """What fresh means; ``prefill`` is the same of reading, in prompt tokens/s."""
@@ -132,7 +136,7 @@ class LaneJudge:
         """What a recycle for slowness brought."""
         return self.writing.compare(before, after)
 
-    def anchor_anew(self, rates: Sequence[float]) -> str:
+    def anchor_anew(self, rates: Sequence[float], model: str = "") -> str:  # noqa: ARG002 - it knows one model
         """The machine, not the process, has changed. How fast a prompt is read there is learned anew."""
         said = self.writing.anchor_anew(rates)
         if said:
@@ -158,8 +162,8 @@ class LaneJudge:
         self.reading.restore(reading if isinstance(reading, Mapping) else {})
 
 
-def _of_reading(terms: LaneTerms) -> LaneTerms:
-    """Runs that tell of reading are so much rarer."""
+def of_reading(terms: LaneTerms) -> LaneTerms:
+    """The terms of a judge of reading: runs that tell of reading are so much rarer."""
     return replace(terms, canary=replace(terms.canary, every_s=RARE_EVERY * terms.canary.every_s))
 
 

@@ -46,7 +46,8 @@ class LastLook:
         convicted = replacement.before.prompt_tokens if replacement.before else None
         size = convicted or replacement.smallest
         is_first = replacement.looks == 0
-        self._body.say(RunCanary(self._body.active.generation, size, Purpose.BURST, has_warmup=is_first))
+        generation, model = self._body.active.generation, replacement.model
+        self._body.say(RunCanary(generation, size, Purpose.BURST, has_warmup=is_first, model=model))
 
     def looked(self, sample: Sample, at: float) -> bool:
         """A run came back; whether the worker is found well, and the recycle given up."""

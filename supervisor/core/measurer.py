@@ -50,8 +50,11 @@ class Measurer:
         self.passive = PassiveRates()
         """What clients' streams say of the active worker."""
         self.last_sample: Sample | None = None
+        self.last_of_models: dict[str, Sample] = {}
+        """The last run of each further model, by the key of `serves`."""
         self.rates: dict[int, list[float]] = {}
         """Clean rates of the warming worker, by prompt size."""
+        self._warms_model = ""
         self._wanted = 0
         self._has_warmed_up = False
         self._failures = 0
@@ -70,13 +73,13 @@ class Measurer:
 
     # ---- a new worker ----
 
-    def begin_warming(self, runs_wanted: int, sizes: Sequence[int] = ()) -> None:
+    def begin_warming(self, runs_wanted: int, sizes: Sequence[int] = (), model: str = "") -> None:
         """A worker is ready: run it until ``runs_wanted`` clean runs are in, at each of ``sizes`` (at the smallest,
-        where none is given).
+        where none is given), of ``model``.
         """
         self._begin_life()
         self.rates = {size: [] for size in sizes or (self.smallest,)}
-        self._wanted = runs_wanted
+        self._wanted, self._warms_model = runs_wanted, model
         self._has_warmed_up = False
         self._forget()
         self._body.arm(TimerName.WARM, self._body.terms.warm_timeout_s)
@@ -93,7 +96,7 @@ class Measurer:
         is_first = not self._has_warmed_up
         has_nonce = is_first or not self.judge.is_reading_known
         size = min(self.rates, key=lambda each: len(self.rates[each]))
-        self._run(Purpose.VERIFY, size, has_warmup=is_first, has_nonce=has_nonce)
+        self._run(Purpose.VERIFY, size, has_warmup=is_first, has_nonce=has_nonce, model=self._warms_model)
         self._has_warmed_up = True
 
     def warmed(self, sample: Sample) -> Finding:
@@ -192,7 +195,8 @@ class Measurer:
         return self._body.terms.canary.idle_for_s
 
     def _run_planned(self, at: float, *, idle_for_s: float, patience_s: float = 0.0) -> None:
-        size, has_nonce = self.cadence.plan(at)
+        model = "" if self._is_asked else self.cadence.model_due
+        size, has_nonce = (self.smallest, False) if model else self.cadence.plan(at)
         purpose = Purpose.ASKED if self._is_asked else self._pending
         self._run(
             purpose,
@@ -201,6 +205,7 @@ class Measurer:
             has_warmup=purpose is not Purpose.BURST,
             has_nonce=has_nonce and purpose is not Purpose.ASKED,
             patience_s=patience_s,
+            model=model,
         )
 
     def _hold(self, at: float, hold_s: float) -> None:
@@ -241,7 +246,8 @@ class Measurer:
         if not sample.is_clean:
             self._after_void(at)
             return Finding.NOTHING
-        self._is_asked = False
+        if not sample.model:
+            self._is_asked = False
         if self._is_holding:
             self.cadence.hold_worked(at)
         verdict = self.judge.observe(sample)
@@ -282,10 +288,8 @@ class Measurer:
             return
         if self._is_holding:
             self._release(at)
-        if is_burst:
-            self._body.arm(TimerName.CANARY, 0.0)
-        else:
-            self._body.arm(TimerName.CANARY, self.cadence.due_in(at))
+        is_wanted_now = is_burst or self._is_asked
+        self._body.arm(TimerName.CANARY, 0.0 if is_wanted_now else self.cadence.due_in(at))
 
     def _after_void(self, at: float) -> None:
         if self._is_holding:
@@ -311,13 +315,17 @@ class Measurer:
         has_warmup: bool = False,
         has_nonce: bool = False,
         patience_s: float = 0.0,
+        model: str = "",
     ) -> None:
         self._is_running = True
         generation = self._body.active.generation
-        self._body.say(RunCanary(generation, size, purpose, idle_for_s, has_warmup, has_nonce, patience_s))
+        self._body.say(RunCanary(generation, size, purpose, idle_for_s, has_warmup, has_nonce, patience_s, model))
 
     def _note(self, sample: Sample) -> None:
         self._is_running = False
+        if sample.model:
+            self.last_of_models[sample.model] = sample
+            return  # that a further model cannot be had does not mean that the worker hangs
         self.last_sample = sample
         if sample.void in (Void.FAILED, Void.TIMED_OUT):
             self._failures += 1

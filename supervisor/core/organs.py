@@ -52,7 +52,9 @@ class Organs:
         body.enter(LaneState.WARMING, at, "the worker is up; its first canaries run")
         wanted = replacement.runs_wanted if replacement else ROUTINE_RUNS_WANTED
         self.measurer.begin_warming(
-            wanted if self.judge.is_baseline_full else FRESH_RUNS_WANTED, replacement.sizes if replacement else ()
+            wanted if self.judge.is_baseline_full else FRESH_RUNS_WANTED,
+            replacement.sizes if replacement else (),
+            replacement.model if replacement else "",
         )
 
     def open_warmed(self, at: float) -> None:

@@ -92,8 +92,9 @@ class Overlap:
     def _run(self, *, has_warmup: bool = False) -> None:
         candidate, replacement = self._body.workers.candidate, self._recycler.under_way
         size = replacement.next_size() if replacement else None
-        if candidate and size is not None:
-            self._body.say(RunCanary(candidate.generation, size, Purpose.PROOF, has_warmup=has_warmup))
+        if candidate and replacement and size is not None:
+            generation, model = candidate.generation, replacement.model
+            self._body.say(RunCanary(generation, size, Purpose.PROOF, has_warmup=has_warmup, model=model))
 
     def proved(self, sample: Sample, at: float) -> Proof:
         """A run of the candidate came back."""

@@ -68,6 +68,8 @@ class BeforeSpeed:
     confidence: float | None = None
     by_prompt_tokens: dict[str, float] = field(default_factory=dict)
     samples: tuple[float, ...] = ()
+    model: str = ""
+    """The further model that was slow, as a key of `serves`; empty: the lane's own."""
 
 
 @dataclass(frozen=True, slots=True)

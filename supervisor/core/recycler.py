@@ -23,7 +23,7 @@ from supervisor.core.commands import (
 from supervisor.core.judge import Judge
 from supervisor.core.record import AfterSpeed, Cause, CauseKind, Outcome, RemedyFacts
 from supervisor.core.replacement import Replacement, Step
-from supervisor.core.samples import Verdict
+from supervisor.core.samples import Sample, Verdict
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import Replace, TimerName, Trigger
 from supervisor.core.workers import Worker
@@ -70,7 +70,8 @@ class Recycler:
         can_overlap = body.state in SERVES and not is_now and trigger not in URGENT
         replace = body.replace if can_overlap else Replace.IN_PLACE
         replacement = Replacement(body.name, trigger, reason, at, replace, is_now=is_now, before=before)
-        replacement.baseline_tok_s = self._judge.fresh_tok_s
+        of_other = before is not None and bool(before.model)
+        replacement.baseline_tok_s = before.baseline_tok_s if before and of_other else self._judge.fresh_tok_s
         replacement.smallest = min(body.terms.canary.prompt_tokens)
         replacement.cause = cause_of(trigger, body.life.evidence(before), reason)
         replacement.remedies = remedies
@@ -211,11 +212,13 @@ class Recycler:
         else:
             self._body.arm(TimerName.VERIFY, self._body.terms.recycle.verify_timeout_s)
 
-    def verified_by(self, size: int, rate: float, at: float) -> None:
-        """A clean run of the new worker after its gate opened."""
-        replacement = self.under_way
-        if replacement and replacement.step is Step.VERIFYING:
-            replacement.took(size, rate)
+    def verified_by(self, sample: Sample, at: float) -> None:
+        """A run of the new worker after its gate opened."""
+        replacement, rate = self.under_way, sample.decode_tok_s
+        if replacement is None or not sample.is_clean or rate is None:
+            return
+        if replacement.step is Step.VERIFYING and sample.model == replacement.model:
+            replacement.took(sample.prompt_tokens, rate)
             if replacement.next_size() is None:
                 self.finish(at)
 
@@ -278,7 +281,8 @@ class Recycler:
                 self._put_off(at + held_off_s)
             following = following or f"no recycle for slowness within {held_off_s / 60:.0f} min"
             if outcome is not Outcome.FAILED and body.allowance.is_time_to_anchor:
-                following = "; ".join(filter(None, (self._judge.anchor_anew(replacement.rates), following)))
+                anchored = self._judge.anchor_anew(replacement.rates, replacement.model)
+                following = "; ".join(filter(None, (anchored, following)))
         elif outcome is Outcome.CURED and replacement.is_for_slowness:
             body.allowance.cured()
         self.under_way = None

@@ -242,7 +242,8 @@ class Remedies:
     def _run(self, trial: Trial) -> None:
         trial.step = Step.MEASURING
         is_first = not trial.rates
-        self._body.say(RunCanary(trial.generation, trial.size, Purpose.REMEDY, has_warmup=is_first))
+        model = trial.verdict.model
+        self._body.say(RunCanary(trial.generation, trial.size, Purpose.REMEDY, has_warmup=is_first, model=model))
 
     def measured(self, sample: Sample, at: float) -> Relief:
         """A run came back."""
@@ -250,7 +251,7 @@ class Remedies:
         if trial is None or trial.step is not Step.MEASURING:
             return Relief.GOES_ON
         if sample.is_clean and sample.decode_tok_s is not None:
-            if sample.prompt_tokens == trial.size:
+            if (sample.model, sample.prompt_tokens) == (trial.verdict.model, trial.size):
                 trial.rates.append(sample.decode_tok_s)
             if len(trial.rates) < RUNS and not self._is_refuted(trial):
                 self._run(trial)

@@ -102,6 +102,11 @@ class Replacement:
         convicted = self.before.prompt_tokens if self.before and self.is_for_slowness else None
         return (self.smallest,) if convicted in (None, self.smallest) else (self.smallest, convicted)
 
+    @property
+    def model(self) -> str:
+        """The further model that was convicted and has to prove itself, as a key of `serves`; empty: the own one."""
+        return self.before.model if self.before and self.is_for_slowness else ""
+
     def next_size(self) -> int | None:
         """The size of the next run; None once enough are in."""
         size = min(self.sizes, key=lambda each: len(self.rates_by_size.get(each, [])))
@@ -173,6 +178,7 @@ class Replacement:
             verdict.confidence,
             {str(size): rate for size, rate in verdict.by_prompt_tokens},
             verdict.samples,
+            verdict.model,
         )
 
     def _after(self) -> AfterSpeed:

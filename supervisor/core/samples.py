@@ -76,6 +76,8 @@ class Sample:
     """Where the worker speculates and tells: what a step gave."""
     plain_tok_s: float | None = None
     """Of a run with speculation off, right after this one: as fast as ever, if only what steps give has changed."""
+    model: str = ""
+    """A further model of the worker that was asked, as a key of `serves`; empty: the lane's own."""
     host_slowness: float = 0.0
     """By how much the host was slower than usual meanwhile, as the logarithm of a ratio, so far as it can tell."""
 
@@ -107,6 +109,8 @@ class Verdict:
     status: Status
     reason: str
     at: float = 0.0
+    model: str = ""
+    """The further model that all of it is of, as a key of `serves`; empty: the lane's own."""
     prompt_tokens: int | None = None
     """The size that ``ratio`` and ``samples`` are of."""
     ratio: float | None = None
@@ -126,6 +130,8 @@ class Verdict:
     """With speculation off, where the worker can leave it: of its first runs, and of its last ones."""
     wants_runs: int = 0
     """How many back-to-back runs the judge asks for now (a burst); 0: the usual cadence will do."""
+    wants_model: str = ""
+    """The further model that these runs are to be of; empty: the lane's own."""
     wants_size: int | None = None
     """The prompt size that the next runs should have, while one is in doubt; None: whichever's turn it is."""
     wants_soon: bool = False

@@ -72,6 +72,8 @@ class CanaryTerms:
 
     every_s: float = 300.0
     prompt_tokens: tuple[int, ...] = (256, 3072)
+    models: tuple[str, ...] = ()
+    """Keys of `serves`: further models of the worker, measured in turn with the lane's own at the smallest size."""
     max_tokens: int = 64
     max_time_s: float = 4.0
     idle_for_s: float = 5.0

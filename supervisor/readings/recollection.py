@@ -23,17 +23,19 @@ class Conditions:
 
     canary_tokens: int | None = None
     """The prompt size of the canary that it is about; None: of clients' requests."""
+    model: str = ""
+    """Which of several models the canary asked; empty: the lane's own, or the only one."""
     running: int | None = None
     context_octave: int | None = None
     """Contexts from 2^n to below 2^(n+1) are alike enough."""
 
 
-def conditions_of(reading: Reading, canary_tokens: int | None = None) -> Conditions:
+def conditions_of(reading: Reading, canary_tokens: int | None = None, model: str = "") -> Conditions:
     """Under which a reading was made."""
     if canary_tokens is not None:
-        return Conditions(canary_tokens)
+        return Conditions(canary_tokens, model)
     context = reading.context_tokens
-    return Conditions(None, reading.running, context.bit_length() if context else None)
+    return Conditions(running=reading.running, context_octave=context.bit_length() if context else None)
 
 
 @dataclass
@@ -56,13 +58,13 @@ class Recollection:
         self._by_conditions: dict[Conditions, _Remembered] = {}
         self._memory = _Remembered()
 
-    def add(self, reading: Reading, canary_tokens: int | None = None) -> None:
+    def add(self, reading: Reading, canary_tokens: int | None = None, model: str = "") -> None:
         """Keep what it tells of speed, and of memory."""
         if reading.memory_bytes is not None:
             self._memory.add(reading)
         if reading.step_ms is None and reading.tokens_per_step is None and reading.decode_tok_s is None:
             return
-        conditions = conditions_of(reading, canary_tokens)
+        conditions = conditions_of(reading, canary_tokens, model)
         if conditions not in self._by_conditions and len(self._by_conditions) >= MOST_CONDITIONS:
             return
         self._by_conditions.setdefault(conditions, _Remembered()).add(reading)

@@ -131,7 +131,7 @@ class Generation:
     async def _paced(self) -> AsyncIterator[tuple[str, bool]]:
         """The texts of the answer, each group of tokens at its deadline on the monotonic clock."""
         tally, speed, context = self._tally, self._speed, self._ask.prompt_tokens
-        luck = speed.draw_luck()
+        luck = speed.draw_luck() * speed.model_factor(self._ask.model)
         tally.rates.append(speed.rate(tally.served, luck, context))
         tally.decoding += 1
         deadline = before = time.monotonic()

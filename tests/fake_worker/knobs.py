@@ -54,6 +54,8 @@ class Knobs:
     port: int = knob(0, "the port of 127.0.0.1 to listen on")
     model: str = knob("fake", "the name it answers to in /v1/models")
     strict_model: bool = knob(False, "404 for any other model")
+    second_model: str = knob("", "a further model that it serves")
+    second_factor: float = knob(1.0, "a factor on the rate of that one; in ill generations only")
     control: Path | None = knob(None, "a JSON file with knobs, read again whenever it changes")
     seed: int = knob(0, "of noise, outliers and spawn speeds; mixed with FRESHLANE_GENERATION")
 
@@ -101,7 +103,7 @@ class Knobs:
     mode_after: int = knob(0, "requests served well before the mode begins")
     mode_for: int = knob(0, "requests the mode lasts; 0: for ever")
     ill_generations: int = knob(
-        0, "mode, health, health_status, sigterm and crash_after only in generations up to this one; 0: all"
+        0, "mode, health, health_status, sigterm, crash_after, second_factor only in generations up to this one; 0: all"
     )
     slots: int = knob(0, "requests served at once, others wait; 0: any number")
     one_at_a_time: bool = knob(False, "one slot, and health waits for it too")
@@ -187,7 +189,7 @@ def _for_this_generation(knobs: Knobs) -> Knobs:
     if not knobs.ill_generations or int(os.environ.get("FRESHLANE_GENERATION", "0")) <= knobs.ill_generations:
         return knobs
     well: dict[str, Any] = {"mode": "ok", "health": "ok", "health_status": "ok", "listener": "open", "crash_after": 0}
-    return dataclasses.replace(knobs, **well, sigterm="exit")
+    return dataclasses.replace(knobs, **well, sigterm="exit", second_factor=1.0)
 
 
 def _plain(value: Any) -> Any:

@@ -209,8 +209,9 @@ class Server:
         await answer.json(200, self._tally.snapshot() | {"prefix_tokens": len(self._cache) * BLOCK_TOKENS})
 
     async def _models(self, request: Request, answer: Answer) -> None:
-        model = {"id": self._knobs().model, "object": "model", "created": 0, "owned_by": "fake"}
-        await answer.json(200, {"object": "list", "data": [model]})
+        names = filter(None, (self._knobs().model, self._knobs().second_model))
+        data = [{"id": name, "object": "model", "created": 0, "owned_by": "fake"} for name in names]
+        await answer.json(200, {"object": "list", "data": data})
 
     async def _remedy(self, request: Request, answer: Answer) -> None:
         name, how = request.path.rpartition("/")[2], self._knobs().remedies
@@ -261,7 +262,7 @@ class Server:
         if not self._loaded:
             raise Refused(503, "The model is loading")
         ask = read_ask(KINDS[request.path], request.json())
-        if knobs.strict_model and ask.model != knobs.model:
+        if knobs.strict_model and ask.model not in (knobs.model, knobs.second_model):
             raise Refused(404, f"There is no model {ask.model!r} here", "model_not_found", "model")
         number, began = tally.requests, time.monotonic()
         before = (tally.generated_tokens, tally.steps, tally.decode_seconds)

@@ -88,6 +88,10 @@ class Speed:
         luck = max(0.05, self._random.gauss(1.0, knobs.noise)) if knobs.noise else 1.0
         return luck * 0.5 if self._random.random() < knobs.outliers else luck
 
+    def model_factor(self, model: str) -> float:
+        knobs = self._knobs()
+        return knobs.second_factor if model == knobs.second_model else 1.0
+
     def host_factor(self) -> float:
         path = self._knobs().host_speed_file
         if path is None:

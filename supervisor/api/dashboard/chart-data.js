@@ -12,7 +12,7 @@ export function spanOf(samples, recycles, wanted, now) {
 
 /** {times, rates, medians}: the clean runs of one prompt size; a gap (null) where one worker followed another. */
 export function series(samples, size, [from]) {
-  const runs = samples.filter((one) => one.prompt_tokens === size && one.void === null && !one.is_warmup && one.wall >= from);
+  const runs = samples.filter((one) => !one.model && one.prompt_tokens === size && one.void === null && !one.is_warmup && one.wall >= from);
   const spells = spellsOf(runs);
   const found = { times: [], rates: [], medians: [] };
   for (const spell of spells) {

@@ -14,7 +14,7 @@ export function sparkline() {
 }
 
 function points(samples, fresh) {
-  const clean = samples.filter((sample) => sample.decode_tok_s > 0);
+  const clean = samples.filter((sample) => sample.decode_tok_s > 0 && !sample.model);
   const smallest = Math.min(...clean.map((sample) => sample.prompt_tokens));
   const runs = clean.filter((sample) => sample.prompt_tokens === smallest).slice(-RUNS);
   const top = Math.max(fresh ?? 0, ...runs.map((run) => run.decode_tok_s)) * 1.05;

@@ -63,7 +63,8 @@ def trends(samples: Sequence[Mapping[str, Any]], lanes: Sequence[Mapping[str, An
     """For each lane the course of its decode rate, as bars up to the fresh rate or the fastest run."""
     rates: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for sample in sorted(samples, key=lambda sample: float(sample.get("wall") or 0.0)):
-        if sample.get("decode_tok_s") and not sample.get("void") and not sample.get("is_warmup"):
+        is_clean = not (sample.get("void") or sample.get("is_warmup"))
+        if sample.get("decode_tok_s") and is_clean and not sample.get("model"):
             size = int(sample.get("prompt_tokens") or 0)
             rates[str(sample.get("lane"))][size].append(float(sample["decode_tok_s"]))
     fresh = {str(lane.get("name")): (lane.get("baseline") or {}).get("decode_tok_s") for lane in lanes}

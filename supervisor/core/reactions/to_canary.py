@@ -20,7 +20,7 @@ def sampled(lane: Organs, event: SampleTaken) -> None:
         finding = lane.measurer.observed_aside(sample) if is_aside else lane.measurer.observed(sample, event.at)
         if sample.is_clean and sample.decode_tok_s is not None:
             lane.weigh(sample, event.at)
-            lane.recycler.verified_by(sample.prompt_tokens, sample.decode_tok_s, event.at)
+            lane.recycler.verified_by(sample, event.at)
     match finding:
         case Finding.ENOUGH:
             lane.open_warmed(event.at)

@@ -73,7 +73,7 @@ class Gate:
         self.on_held: Callable[[], None] = _ignore
         self.on_admitted: Callable[[], None] = _ignore
         self.on_poison: Callable[[str, tuple[int, ...]], None] = _ignore
-        self.on_stream: Callable[[int, int, StreamCount], None] = _ignore
+        self.on_stream: Callable[[int, int, StreamCount, str], None] = _ignore
         """Generation, bytes of the request, and what passed of its stream, which is complete."""
         self.mode = Mode.HELD
         self.reason = "the lane has not started yet"
@@ -283,10 +283,10 @@ class Gate:
         if ticket.upstream is not None:
             self._counts.progressed(ticket.upstream.generation, tokens)
 
-    def note_stream(self, ticket: Ticket, count: StreamCount) -> None:
-        """A stream is complete, and its client has kept up with it."""
+    def note_stream(self, ticket: Ticket, count: StreamCount, model: str) -> None:
+        """A stream is complete, and its client has kept up with it; ``model``: what the client called it."""
         if ticket.upstream is not None:
-            self.on_stream(ticket.upstream.generation, ticket.body_bytes, count)
+            self.on_stream(ticket.upstream.generation, ticket.body_bytes, count, model)
 
     # ---- inside ----
 

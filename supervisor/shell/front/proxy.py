@@ -93,7 +93,7 @@ class _Forwarding:
         finally:
             self._ticket.has_token = self._ticket.has_token or attempt.has_token
         if attempt.count.is_complete and self._client.waited_s <= CLIENT_SHARE * attempt.count.lasted_s:
-            self._gate.note_stream(self._ticket, attempt.count)
+            self._gate.note_stream(self._ticket, attempt.count, self._call.model)
         return response
 
     async def _after_break(self, broken: WorkerBrokeOffError) -> web.StreamResponse | None:

@@ -59,8 +59,8 @@ class CanaryDesk:
         """The run that is out has brought its rate; what follows only adds to it."""
         self._why = ""
         self._took: deque[float] = deque(maxlen=REMEMBERED_RUNS)
-        self._token_clock = (0, TokenClock(), TokenClock())
-        """A worker's generation, and what its streams are like, with speculation and without."""
+        self._token_clocks: tuple[int, dict[tuple[str, bool], TokenClock]] = (0, {})
+        """A worker's generation, and what its streams are like, by model, with speculation and without."""
         self._prefill: deque[float] = deque(maxlen=REMEMBERED_RUNS)
         self._rates: deque[float] = deque(maxlen=REMEMBERED_RUNS)
 
@@ -87,6 +87,7 @@ class CanaryDesk:
             prompt_tokens=command.prompt_tokens,
             purpose=command.purpose,
             has_nonce=command.has_nonce,
+            model=command.model,
             worker_age_s=worker_age_s,
             worker_requests=worker_requests,
         )
@@ -116,7 +117,9 @@ class CanaryDesk:
 
     def tokens_per_chunk(self, generation: int) -> float | None:
         """What a chunk of this worker's streams carries, if a canary has shown it."""
-        return self._token_clock[1].tokens_per_chunk if self._token_clock[0] == generation else None
+        of_generation, clocks = self._token_clocks
+        known = clocks.get(("", False)) if of_generation == generation else None
+        return known.tokens_per_chunk if known else None
 
     def answered_at(self, generation: int) -> float:
         """When a run last brought this worker's tokens; 0 if none has."""
@@ -163,7 +166,7 @@ class CanaryDesk:
     async def _measured(self, command: RunCanary, upstream: Upstream, blank: Sample) -> Sample:
         began = moment(self._around.host, blank.at)
         report = self.reports.get(command.generation) or SelfReport(upstream, None, self._around.clock.now)
-        async with report.around_canary(command.prompt_tokens) as told:
+        async with report.around_canary(command.prompt_tokens, command.model) as told:
             with self._around.device.canary(self.settings.name, self.cancel):
                 before = await self.host.read(self._worker_cpu_s)
                 result = await self._sent(command, upstream)
@@ -176,7 +179,7 @@ class CanaryDesk:
 
     def _wants_plain(self, command: RunCanary, sample: Sample) -> bool:
         """Our engine leaves speculation off when asked: then runs alternate, at the smallest size."""
-        speculates = self.settings.is_ours and self.settings.speculation.method != "off"
+        speculates = self.settings.is_ours and not command.model and self.settings.speculation.method != "off"
         is_smallest = command.prompt_tokens == min(self.settings.canary.prompt_tokens)
         return speculates and is_smallest and sample.is_clean and command.purpose is Purpose.ROUTINE
 
@@ -194,7 +197,7 @@ class CanaryDesk:
         return await run_canary(
             upstream.session,
             upstream.url,
-            model=upstream.served_models[self.settings.name],
+            model=upstream.served_models[command.model or self.settings.name],
             kind=self.settings.kind,
             headers=upstream.headers,
             prompt_tokens=command.prompt_tokens,
@@ -204,20 +207,23 @@ class CanaryDesk:
             has_warmup=command.has_warmup,
             has_nonce=command.has_nonce,
             is_plain=is_plain,
-            token_clock=self._clock_of(command.generation, is_plain=is_plain),
+            token_clock=self._clock_of(command, is_plain=is_plain),
             progressed=self.seat.moved,
         )
 
-    def _clock_of(self, generation: int, *, is_plain: bool = False) -> TokenClock:
+    def _clock_of(self, command: RunCanary, *, is_plain: bool) -> TokenClock:
         """What runs of this worker have taught about its streams; only the newest worker's is kept."""
-        if self._token_clock[0] != generation:
-            self._token_clock = (generation, TokenClock(), TokenClock())
-        return self._token_clock[2] if is_plain else self._token_clock[1]
+        if self._token_clocks[0] != command.generation:
+            self._token_clocks = (command.generation, {})
+        return self._token_clocks[1].setdefault((command.model, is_plain), TokenClock())
 
     def _learn(self, blank: Sample, result: ProbeResult) -> None:
         if result.void is None and result.decode_tok_s is not None:
             self._answered = (blank.generation, self._around.clock.now())
             self._took.append(result.took_s)
+        if blank.model:
+            return  # the rates are those of the lane's own model
+        if result.void is None and result.decode_tok_s is not None:
             self._rates.append(result.decode_tok_s)
         if result.prefill_tok_s or result.fastest_prefill_tok_s:
             self._prefill.append(result.prefill_tok_s or result.fastest_prefill_tok_s or 0.0)

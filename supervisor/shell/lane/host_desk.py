@@ -60,16 +60,18 @@ class HostDesk:
             return sample
         log_rate, falls = math.log(sample.decode_tok_s), self._around.falls
         fresh_for_s = FRESH_FOR_PROBES * self.settings.canary.every
-        falls.note(self.settings.name, sample.at, sample.prompt_tokens, log_rate, fresh_for_s)
+        if not sample.model:
+            falls.note(self.settings.name, sample.at, sample.prompt_tokens, log_rate, fresh_for_s)
         found = self.check.find(before, after, falls.depth(sample.at))
-        self.check.learn(
-            sample.at,
-            before,
-            after,
-            size=sample.prompt_tokens,
-            log_rate=log_rate,
-            found=found,
-            is_well=is_well,
-        )
+        if not sample.model:  # how the lane is doing is told by its own model
+            self.check.learn(
+                sample.at,
+                before,
+                after,
+                size=sample.prompt_tokens,
+                log_rate=log_rate,
+                found=found,
+                is_well=is_well,
+            )
         sample = replace(sample, host_slowness=found.slowness)
         return replace(sample, decode_tok_s=None, void=Void.HOST_SLOW, detail=found.words) if found.is_slow else sample

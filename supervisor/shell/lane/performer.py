@@ -180,8 +180,13 @@ class Performer:
                 is_well=self.body.state is not LaneState.SUSPECT,
             )
 
-    def _streamed(self, generation: int, body_bytes: int, count: StreamCount) -> None:
-        """A client's stream is complete: if its tokens are known, and enough, its rate is too."""
+    def _streamed(self, generation: int, body_bytes: int, count: StreamCount, model: str) -> None:
+        """A client's stream is complete: if its tokens are known, and enough, its rate is too.
+
+        Streams of a further model are not like the others, and left out.
+        """
+        if model in self.settings.serves:
+            return
         worker = self.body.workers.find(generation) if self.body else None
         per_chunk = self.canaries.tokens_per_chunk(generation)
         tokens = count.told or (round(count.chunks * per_chunk) if per_chunk else 0)

@@ -18,7 +18,7 @@ from supervisor.core import events as ev
 from supervisor.core.cadence import Cadence
 from supervisor.core.commands import WriteRecord
 from supervisor.core.lane import Lane
-from supervisor.core.lane_judge import LaneJudge
+from supervisor.core.models_judge import ModelsJudge
 from supervisor.core.record import Outcome
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import LaneTerms
@@ -53,7 +53,7 @@ class Runner:
 
     def __init__(self, settings: LaneSettings, terms: LaneTerms, around: Surroundings) -> None:
         self.settings = settings
-        self.lane = Lane(settings.name, terms, LaneJudge(terms), Cadence(terms.canary))
+        self.lane = Lane(settings.name, terms, ModelsJudge(terms), Cadence(terms.canary))
         self.last_record: dict[str, Any] | None = None
         self.has_served = False
         """Whether it has served once in this daemon's life."""

@@ -114,7 +114,7 @@ class SelfReport:
     # ---- around a canary ----
 
     @asynccontextmanager
-    async def around_canary(self, prompt_tokens: int) -> AsyncIterator[AboutCanary]:
+    async def around_canary(self, prompt_tokens: int, model: str = "") -> AsyncIterator[AboutCanary]:
         """Within the block a canary is out; behind it, if it was not broken off, what the worker told of it."""
         about, before = AboutCanary(), await self.ask()
         self._has_line.clear()
@@ -125,7 +125,7 @@ class SelfReport:
         finally:
             self._is_canary_out = False
         if about.reading is not None and not about.is_void:
-            self._recollection.add(about.reading, prompt_tokens)
+            self._recollection.add(about.reading, prompt_tokens, model)
 
     async def _counted_since(self, before: Reading | None) -> Reading | None:
         after = await self.ask()

@@ -40,6 +40,7 @@ def lane_snapshot(
         "degraded": {"below": settings.degraded.below, "severe": settings.degraded.severe},
         "last_probe": _probe(measurer.last_sample, clock),
         "verdict": _verdict(lane.organs.judge.verdict),
+        "models": _models(settings, lane, clock),
         "clients": measurer.passive.summary(_canary_tok_s(lane.organs.judge.verdict)),
         "totals": dict(totals),
     }
@@ -66,8 +67,23 @@ def _probe(sample: Sample | None, clock: Clock) -> dict[str, Any] | None:
     return {**asdict(sample), "at": clock.said(sample.at)}
 
 
+def _models(settings: LaneSettings, lane: Lane, clock: Clock) -> dict[str, Any]:
+    """Each further model of the worker, judged apart."""
+    last = lane.organs.measurer.last_of_models
+    return {
+        name: {
+            "model": settings.serves.get(name),
+            "baseline": baseline,
+            "last_probe": _probe(last.get(name), clock),
+            "verdict": _verdict(verdict),
+        }
+        for name, (verdict, baseline) in lane.organs.judge.by_model().items()
+    }
+
+
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
+        "model": verdict.model,
         "status": verdict.status.value,
         "ratio": verdict.ratio,
         "interval": list(verdict.interval) if verdict.interval else None,
