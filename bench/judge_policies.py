@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from statistics import fmean, stdev
 from typing import Any
 
@@ -63,6 +62,9 @@ class Policy:
     overlaps: bool
 
 
+Lane = tuple[Row, Policy, int]
+"""The last is its seed."""
+
 POLICIES = (
     Policy("detector", learns=False, overlaps=False),
     Policy("learned_age", learns=True, overlaps=False),
@@ -87,9 +89,14 @@ def ageing(row: Row, seed: int) -> Slowness:
 
 
 def _step_at(seed: int, factor: float, age_s: float, worker: int) -> float:
-    luck = random.Random(seed * 100_003 + worker).random()
+    luck = _luck(seed, worker)
     onset_s = 60 * (15 + 25 * luck) if factor == 5.0 else -math.log(1 - luck) * 12 * HOUR_S
     return math.log(factor) if age_s >= onset_s else 0.0
+
+
+@lru_cache(maxsize=4096)
+def _luck(seed: int, worker: int) -> float:
+    return random.Random(seed * 100_003 + worker).random()
 
 
 def _soon_slower(age_s: float, worker: int) -> float:  # noqa: ARG001 - all workers alike
@@ -161,23 +168,18 @@ def work_s(slowness: Callable[[float], float], age_s: float) -> float:
     return sum(math.exp(-slowness((step + 0.5) * age_s / steps)) for step in range(steps)) * age_s / steps
 
 
-def one_lane(job: tuple[Row, Policy, int]) -> tuple[float, float]:
+def one_lane(job: Lane) -> tuple[float, float]:
     """For a pool of processes."""
     row, policy, seed = job
     return WorkingLane(row, policy, seed).kept()
 
 
-def policies(pool: Executor, *, lanes: int) -> list[dict[str, Any]]:
-    """The table, a line for each way to age."""
-    jobs = [(row, policy, seed) for row in ROWS for policy in POLICIES for seed in range(lanes)]
-    found = dict(zip(jobs, pool.map(one_lane, jobs), strict=True))
-    return [_line(row, _by_policy(row, found)) for row in ROWS]
-
-
-def _by_policy(
-    row: Row, found: dict[tuple[Row, Policy, int], tuple[float, float]]
-) -> dict[Policy, list[tuple[float, float]]]:
-    return {policy: [kept for (of, by, _), kept in found.items() if of is row and by is policy] for policy in POLICIES}
+def table(kept: Mapping[Lane, tuple[float, float]]) -> list[dict[str, Any]]:
+    """A line for each way to age."""
+    return [
+        _line(row, {policy: [kept[lane] for lane in kept if lane[:2] == (row, policy)] for policy in POLICIES})
+        for row in ROWS
+    ]
 
 
 def _line(row: Row, found: dict[Policy, list[tuple[float, float]]]) -> dict[str, Any]:
@@ -191,6 +193,7 @@ def _line(row: Row, found: dict[Policy, list[tuple[float, float]]]) -> dict[str,
     }
     for policy, lanes in found.items():
         kept = [share for share, _ in lanes]
+        line[f"{policy.name}_lanes"] = len(kept)
         line[policy.name] = round(fmean(kept), 1)
         line[f"{policy.name}_error"] = round(stdev(kept) / math.sqrt(len(kept)), 2) if len(kept) > 1 else None
         line[f"{policy.name}_recycles_a_day"] = round(fmean([count for _, count in lanes]), 2)

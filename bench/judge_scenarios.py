@@ -16,6 +16,7 @@ LONGEST_DELAY = 300
 SPREAD = 0.618034
 """Onsets lie this far apart, in probes: however few lanes there are, they fall evenly between two probes."""
 HALF = 0.5
+FEWEST_LANES = 2
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Scenario:
     bars: dict[str, float]
     days: int = 0
     """Lane-days to live through, in lanes of ``days_each``; 0: it is about how soon a slowdown is found."""
-    days_each: int = 10
+    days_each: int = 20
     lanes: int = 400
     factor: float = 1.0
     """Of a step, whose onset is spread over a probe's length."""
@@ -107,7 +108,7 @@ def find(scenario: Scenario, seed: int) -> dict[str, Any]:
 def lanes_of(scenario: Scenario, share: float) -> int:
     """How many lanes it takes; ``share`` of the full number."""
     full = scenario.days // scenario.days_each if scenario.days else scenario.lanes
-    return max(round(full * share), 4)
+    return max(round(full * share), FEWEST_LANES)
 
 
 def one_lane(job: tuple[Scenario, int]) -> dict[str, Any]:

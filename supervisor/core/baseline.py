@@ -79,8 +79,9 @@ class Baseline:
         """Of a worker that is slow but the best to be had: how far below the pool, as the logarithm of a ratio."""
         self._known: dict[int, Reference | None] = {}
         self._known_pool: dict[int, float | None] = {}
+        self._known_counted: dict[int, list[float]] = {}
         self._known_sd: float | None = None
-        """All three: what was worked out since the last run came in."""
+        """All four: what was worked out since the last run came in."""
 
     # ---- taking runs in ----
 
@@ -106,12 +107,14 @@ class Baseline:
         if not spawns or self._is_new_spawn.get(size, False):
             spawns.append([])
             _drop_oldest(spawns)
+            self._known_counted.pop(size, None)
         self._is_new_spawn[size] = False
         if len(spawns[-1]) >= self._runs_that_count(size):
             return False
         spawns[-1].append(rate)
         self._known, self._known_sd = {}, None
         self._known_pool.pop(size, None)
+        self._known_counted.pop(size, None)
         return True
 
     def _runs_that_count(self, size: int) -> int:
@@ -141,7 +144,7 @@ class Baseline:
         self._spawns = {
             size: [[rate * moved for rate in spawn] for spawn in spawns] for size, spawns in self._spawns.items()
         }
-        self._known, self._known_pool = {}, {}
+        self._known, self._known_pool, self._known_counted = {}, {}, {}
         return moved
 
     # ---- what they say ----
@@ -214,9 +217,13 @@ class Baseline:
 
     def _counted(self, size: int) -> list[float]:
         """All runs but those of slow spawns. A spawn of few runs cannot be told from unlucky runs, and counts."""
-        spawns = self._spawns.get(size, [])
-        limit = _good_spawn(spawns) + math.log(SLOW_SPAWN)
-        return [rate for spawn in spawns if len(spawn) < RUNS_THAT_TELL or _centre(spawn) >= limit for rate in spawn]
+        if size not in self._known_counted:
+            spawns = self._spawns.get(size, [])
+            limit = _good_spawn(spawns) + math.log(SLOW_SPAWN)
+            self._known_counted[size] = [
+                rate for spawn in spawns if len(spawn) < RUNS_THAT_TELL or _centre(spawn) >= limit for rate in spawn
+            ]
+        return self._known_counted[size]
 
     def modes(self, size: int) -> tuple[float, ...]:
         """Rates (tokens/s) at which spawns have come up, fastest first: one, or where some came up slow, two."""
@@ -234,7 +241,7 @@ class Baseline:
 
     def runs(self, size: int) -> int:
         """Runs that count at this size."""
-        return sum(len(spawn) for spawn in self._spawns.get(size, []))
+        return sum(map(len, self._spawns.get(size, [])))
 
     def spawns(self, size: int) -> int:
         """Workers they came from."""

@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
 from supervisor.core.burst_budget import BurstBudget
 from supervisor.core.lane_noise import LaneNoise
-from supervisor.core.mixture import SLOW_MEDIANS, SLOW_RUNS, Mixture, offsets
+from supervisor.core.mixture import SLOW_MEDIANS, SLOW_RUNS, Mixture, factors, offsets
 from supervisor.core.samples import Status
 from supervisor.core.terms import DegradedTerms
 
@@ -39,8 +40,7 @@ POOLED_SHARE = 0.5
 """How much of R is that of all sizes together; the rest is shared by each size's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """One clean run, as the detector sees it."""
 
     size: int
@@ -170,11 +170,11 @@ class Detector:
 
     def _feed(self, size: int, slowness: float, runs: int, sd: float) -> None:
         sd_of = self.noise.sd_of(runs, sd)
-        taken_off = offsets(sd_of, SLOW_RUNS if runs == 1 else SLOW_MEDIANS)
-        self._all.feed(slowness / sd_of, taken_off)
+        by = factors(slowness / sd_of, offsets(sd_of, SLOW_RUNS if runs == 1 else SLOW_MEDIANS))
+        self._all.feed(by)
         self.evidence = self._all.value
         if size in self._each:
-            self._each[size].feed(slowness / sd_of, taken_off)
+            self._each[size].feed(by)
             own = sum([mixture.value for mixture in self._each.values()]) / len(self._each)
             self.evidence = POOLED_SHARE * self._all.value + (1 - POOLED_SHARE) * own
 

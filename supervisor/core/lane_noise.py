@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from statistics import fmean, median, variance
+from statistics import median
 from typing import Any, NamedTuple
 
 from supervisor.core.ranks import MAD_TO_SD, PRIOR_SD
@@ -60,6 +60,7 @@ class LaneNoise:
         self._last: list[_Block] = []
         """The last blocks of this life, three at most."""
         self._seen = _Seen()
+        self._found = self._seen.findings()
         self._runs = 0
 
     @property
@@ -81,28 +82,29 @@ class LaneNoise:
         self._block = []
         if len(self._last) == BLOCKS_COMPARED:
             self._seen.take(self._last)
+            self._found = self._seen.findings()
 
     @property
     def inflation(self) -> float:
         """Long-run variance over the variance of one run, outliers left aside, and a margin."""
-        return 1.0 + self._seen.shared / self._seen.bulk_mean
+        return 1.0 + self._found.shared / self._found.bulk
 
     def own_variance(self, sd: float) -> float:
         """Of a single run; ``sd`` is what its fresh runs, of which there are fewer, scatter by."""
-        return (self._seen.bulk_mean if self.is_measured else 1.0) * sd * sd
+        return (self._found.bulk if self.is_measured else 1.0) * sd * sd
 
     def shared_variance(self, sd: float) -> float:
         """What is to be added to a run's or a burst's own variance for what visits share."""
         if not self.is_measured:
             return SHARED_VARIANCE
-        return self._seen.shared * sd * sd
+        return self._found.shared * sd * sd
 
     def sd_of(self, runs: int, sd: float) -> float:
         """Standard deviation that an observation of so many runs is judged with: one run, or a burst's median."""
         own, shared = self.own_variance(sd), self.shared_variance(sd)
         if runs == 1:
             return math.sqrt(own + shared)
-        moment = MOMENT_SHARED * self._seen.certain * sd * sd if self.is_measured else 0.0
+        moment = MOMENT_SHARED * self._found.certain * sd * sd if self.is_measured else 0.0
         return math.sqrt(OF_MEDIAN[runs] * own + shared + moment)
 
     def to_json(self) -> dict[str, Any]:
@@ -118,6 +120,7 @@ class LaneNoise:
         if all(isinstance(value, int | float) and math.isfinite(value) and value >= 0 for value in values):
             *seen, runs = (float(value) for value in values)  # type: ignore[arg-type]
             noise._seen, noise._runs = _Seen(*seen), int(runs)
+            noise._found = noise._seen.findings()
         return noise
 
 
@@ -131,9 +134,21 @@ class _Block(NamedTuple):
     @classmethod
     def of(cls, scores: Sequence[float]) -> _Block:
         """Scores of neighbouring runs."""
-        middle = median(scores)
+        middle, mean = median(scores), sum(scores) / len(scores)
         deviation = MAD_TO_SD * median([abs(score - middle) for score in scores])
-        return cls(sum(scores) / len(scores), variance(scores), deviation * deviation)
+        squares = sum([(score - mean) ** 2 for score in scores])
+        return cls(mean, squares / (len(scores) - 1), deviation * deviation)
+
+
+class _Findings(NamedTuple):
+    """Ratios of variances, over that of a lane's fresh runs."""
+
+    shared: float
+    """The long-run variance beyond what runs of one block scatter by, and a margin for what is not known of it."""
+    certain: float
+    """The same with the margin taken off: what is surely shared."""
+    bulk: float
+    """What single runs scatter by but for outliers."""
 
 
 @dataclass
@@ -152,8 +167,8 @@ class _Seen:
         first, second, third = (block.mean for block in blocks)
         square = BLOCK * (first - 2 * second + third) ** 2 / 6
         self.between += min(square, LARGEST * self._mean(self.between, BELIEVED))
-        self.within += fmean([block.variance for block in blocks])
-        self.bulk += fmean([block.bulk for block in blocks])
+        self.within += sum([block.variance for block in blocks]) / len(blocks)
+        self.bulk += sum([block.bulk for block in blocks]) / len(blocks)
         self.count += 1
         if self.count > MOST_REMEMBERED:
             keep = MOST_REMEMBERED / self.count
@@ -163,27 +178,15 @@ class _Seen:
     def _mean(self, total: float, believed: float) -> float:
         return (PRIOR_WEIGHT * believed + total) / (PRIOR_WEIGHT + self.count)
 
-    @property
-    def shared(self) -> float:
-        """The long-run variance beyond what runs of one block scatter by, and a margin for what is not known of it."""
-        return self._excess(1 + self._error)
-
-    @property
-    def certain(self) -> float:
-        """The same with the margin taken off: what is surely shared."""
-        return self._excess(1 - self._error)
-
-    def _excess(self, times: float) -> float:
-        return max(self._mean(self.between, BELIEVED) * times - self._mean(self.within, 1.0), 0.0)
-
-    @property
-    def _error(self) -> float:
-        return 1 / math.sqrt(PRIOR_WEIGHT + self.count) if self.count else 0.0
-
-    @property
-    def bulk_mean(self) -> float:
-        """What single runs scatter by but for outliers, over what their fresh ones do: a ratio of variances."""
-        return self._mean(self.bulk, 1.0)
+    def findings(self) -> _Findings:
+        """What they come to."""
+        error = 1 / math.sqrt(PRIOR_WEIGHT + self.count) if self.count else 0.0
+        between, within = self._mean(self.between, BELIEVED), self._mean(self.within, 1.0)
+        return _Findings(
+            shared=max(between * (1 + error) - within, 0.0),
+            certain=max(between * (1 - error) - within, 0.0),
+            bulk=self._mean(self.bulk, 1.0),
+        )
 
 
 def _near(score: float, level: float) -> float:

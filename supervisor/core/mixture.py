@@ -54,6 +54,15 @@ def _normal(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
+def factors(score: float, taken_off: tuple[float, ...]) -> tuple[float, ...]:
+    """What one observation multiplies the evidence by, for each slope.
+
+    ``score`` is in standard deviations below fresh, ``taken_off`` the ``offsets`` for its noise.
+    """
+    clipped = min(max(score, -CLIP), CLIP)
+    return tuple([math.exp(slope * clipped - off) for slope, off in zip(SLOPES, taken_off, strict=True)])
+
+
 class Mixture:
     """One such statistic; ``value`` is R."""
 
@@ -62,10 +71,10 @@ class Mixture:
         """R: the mean over the slopes."""
         self._parts = [0.0] * len(SLOPES)
 
-    def feed(self, score: float, taken_off: tuple[float, ...]) -> None:
-        """One observation: ``score`` in standard deviations below fresh, and the ``offsets`` for its noise."""
-        clipped = min(max(score, -CLIP), CLIP)
-        parts = self._parts
-        for index, (slope, off) in enumerate(zip(SLOPES, taken_off, strict=True)):
-            parts[index] = min((parts[index] + 1.0) * math.exp(slope * clipped - off), HIGHEST)
+    def feed(self, by: tuple[float, ...]) -> None:
+        """One observation, as its ``factors``."""
+        parts = [(part + 1.0) * factor for part, factor in zip(self._parts, by, strict=True)]
+        if max(parts) > HIGHEST:
+            parts = [min(part, HIGHEST) for part in parts]
+        self._parts = parts
         self.value = sum(parts) / len(SLOPES)

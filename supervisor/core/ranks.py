@@ -7,6 +7,7 @@ same" as "3.2 times faster". Empty input is the caller's mistake and raises Valu
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
@@ -22,10 +23,42 @@ SMALLEST_SD = 0.08
 ever believed.
 """
 
+MANY = 20
+"""Values whose pairwise means are too many to sort them all."""
+
 
 def hodges_lehmann(values: Sequence[float]) -> float:
     """The median of all pairwise means: nearly as sharp as the mean, and unmoved by one outlier in four."""
-    return median(_walsh_averages(values))
+    return median(_walsh_averages(values)) if len(values) < MANY else _of_many(sorted(values))
+
+
+def _of_many(ordered: Sequence[float]) -> float:
+    """The same, sorting only those of the pairwise means that lie near the middle."""
+    runs = len(ordered)
+    pairs = runs * (runs + 1) // 2
+    first, last = (pairs - 1) // 2, pairs // 2
+    middle = ordered[runs // 2]
+    width = (ordered[3 * runs // 4] - ordered[runs // 4]) / math.sqrt(runs)
+    while width > 0:
+        starts = _places(ordered, 2 * (middle - width))
+        ends = _places(ordered, 2 * (middle + width))
+        below = sum(starts) - runs * (runs - 1) // 2
+        near = sorted(
+            [
+                (one + other) / 2
+                for one, start, end in zip(ordered, starts, ends, strict=True)
+                for other in ordered[start:end]
+            ]
+        )
+        if below <= first and last < below + len(near):
+            return (near[first - below] + near[last - below]) / 2
+        width *= 4
+    return median(_walsh_averages(ordered))
+
+
+def _places(ordered: Sequence[float], total: float) -> list[int]:
+    """For each value, the place of the first later one (or itself) with which it adds up to more than ``total``."""
+    return [bisect_right(ordered, total - value, index) for index, value in enumerate(ordered)]
 
 
 def hodges_lehmann_interval(values: Sequence[float], coverage: float = 0.95) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from supervisor.core.burst_budget import MOST_BURSTS, BurstBudget
 from supervisor.core.lane_judge import LaneJudge
-from supervisor.core.mixture import HARMLESS, SLOW_RUNS, Mixture, offsets
+from supervisor.core.mixture import HARMLESS, SLOW_RUNS, Mixture, factors, offsets
 from supervisor.core.policy import RecycleAllowance
 from supervisor.core.samples import Purpose, Sample, Status
 from supervisor.core.speed_judge import observations_a_year
@@ -98,7 +98,7 @@ def test_an_adversary_within_the_contamination_gains_nothing() -> None:
             score = chance.gauss(HARMLESS / 0.15 if is_pushed else chance.uniform(-1.0, HARMLESS / 0.15), 1.0)
             if is_pushed and chance.random() < SLOW_RUNS:
                 score = chance.choice([2.0, 5.0, 1e9])
-            mixture.feed(score, taken_off)
+            mixture.feed(factors(score, taken_off))
             runs += 1
         times.append(runs)
     assert sum(times) / len(times) > bar

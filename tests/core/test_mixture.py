@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.mixture import CLIP, HARMLESS, SLOPES, SLOW_MEDIANS, SLOW_RUNS, Mixture, clipped_mean, offsets
+from supervisor.core.mixture import (
+    CLIP,
+    HARMLESS,
+    SLOPES,
+    SLOW_MEDIANS,
+    SLOW_RUNS,
+    Mixture,
+    clipped_mean,
+    factors,
+    offsets,
+)
 
 SDS = (0.08, 0.1, 0.15, 0.3, 0.6)
 
@@ -48,18 +58,18 @@ def test_slower_never_lowers_it(scores: list[float], slower: list[float]) -> Non
     taken_off = offsets(0.15, SLOW_RUNS)
     one, other = Mixture(), Mixture()
     for score, more in zip(scores, slower, strict=False):
-        one.feed(score, taken_off)
-        other.feed(score + more, taken_off)
+        one.feed(factors(score, taken_off))
+        other.feed(factors(score + more, taken_off))
         assert other.value >= one.value
 
 
 def test_it_stays_a_finite_number() -> None:
     mixture = Mixture()
     for _ in range(5000):
-        mixture.feed(1e9, offsets(0.15, SLOW_RUNS))
+        mixture.feed(factors(1e9, offsets(0.15, SLOW_RUNS)))
     assert math.isfinite(mixture.value)
     for _ in range(200):
-        mixture.feed(-1.0, offsets(0.15, SLOW_RUNS))
+        mixture.feed(factors(-1.0, offsets(0.15, SLOW_RUNS)))
     assert mixture.value < 5
 
 
@@ -67,7 +77,7 @@ def test_runs_at_the_baseline_keep_it_under_five_for_ever() -> None:
     for sd in SDS:
         mixture = Mixture()
         for _ in range(5000):
-            mixture.feed(0.0, offsets(sd, SLOW_RUNS))
+            mixture.feed(factors(0.0, offsets(sd, SLOW_RUNS)))
             assert mixture.value < 5
 
 
@@ -79,7 +89,7 @@ def test_false_alarms_are_as_rare_as_promised_in_the_worst_harmless_world() -> N
         mixture, runs = Mixture(), 0
         while mixture.value < bar and runs < 6 * bar:
             score = 99.0 if chance.random() < SLOW_RUNS else chance.gauss(HARMLESS / 0.15, 1.0)
-            mixture.feed(score, taken_off)
+            mixture.feed(factors(score, taken_off))
             runs += 1
         times.append(runs)
     assert sum(times) / len(times) > bar
