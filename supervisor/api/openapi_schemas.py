@@ -167,6 +167,7 @@ _LANE = record(
     degraded=record(below=NUMBER, severe=NUMBER),
     last_probe=nullable(ref("Sample")),
     verdict=ref("Verdict"),
+    said={**list_of(TEXT), "description": "What the worker says of itself: when it was new, and now."},
     models={
         "type": "object",
         "additionalProperties": _MODEL,

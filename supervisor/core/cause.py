@@ -121,6 +121,10 @@ class Life:
             self._first_ratio = verdict.ratio if self._first_ratio is None else self._first_ratio
             self._fresh = self._fresh or self._now
 
+    def said_by(self, generation: int) -> OwnWords:
+        """What this worker has said of itself."""
+        return self._said if generation == self._generation else SILENT
+
     def evidence(self, verdict: Verdict | None) -> Evidence:
         """What is known by now."""
         return Evidence(

@@ -24,10 +24,14 @@ class OwnWords:
     memory_bytes: Change | None = None
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """Speed, yield and size in words, with numbers; what it does not tell is left out."""
+        return tuple(part for part in (self._speed(), self._yield(), self._size()) if part)
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """The same in words, with numbers; none where it tells nothing."""
-        said = [part for part in (self._speed(), self._yield(), self._size()) if part]
-        return tuple(f"the server says: {part}" for part in said)
+        return tuple(f"the server says: {part}" for part in self.parts)
 
     def _speed(self) -> str:
         step = _changed("step", self.step_ms, "ms")

@@ -102,6 +102,11 @@ class LaneSettings(Block):
         return self.attach is not None
 
     @property
+    def looks_for_holders(self) -> bool:
+        """Whether a server of somebody else's with the same model is in its way; with overlap it says that two fit."""
+        return self.model is not None and not self.is_attached and self.replace != "overlap"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What clients may send as `model`: the lane's name, its aliases, and the keys of `serves`."""
         return (self.name, *self.aliases, *self.serves)

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +18,10 @@ from supervisor.cli.finding.usable import usable
 from supervisor.config.load import load_content
 from supervisor.presets import PRESETS
 from supervisor.settings import Settings
+from supervisor.shell.machine.holdings import USUAL_PORTS
 from tests.cli.conftest import Run
-from tests.conftest import FakeWorkerFactory, find_free_port
+from tests.conftest import FakeWorkerFactory, find_free_port, port_is_open, start_worker
+from tests.fakes import fake_command
 
 
 def put_in_hub(home: Path, hub_id: str, config: dict[str, object], size: int = 1000) -> None:
@@ -39,6 +42,20 @@ def settings_of(text: str) -> Settings:
 
 
 CHAT = {"architectures": ["Qwen3ForCausalLM"]}
+
+
+@pytest.mark.xdist_group("usual_ports")
+async def test_init_and_check_warn_of_a_model_that_a_server_holds_already(freshlane: Run, tmp_path: Path) -> None:
+    put_in_hub(tmp_path, "org/held-4bit", {**CHAT, "quantization": {"bits": 4}})
+    port = next(port for port in USUAL_PORTS if not port_is_open(port))
+    holder = await start_worker(fake_command(model="org/held-4bit"), port)
+    written, checked = await freshlane("init"), await freshlane("check")
+    await holder.end()
+    for ended in (written, checked):
+        assert ended.code == 0
+        assert f"(pid {holder.pid}) on port {port} already holds org/held-4bit; `kill -INT {holder.pid}` ends it" in (
+            " ".join(ended.err.split())
+        )
 
 
 async def test_what_init_writes_passes_check(freshlane: Run, tmp_path: Path) -> None:

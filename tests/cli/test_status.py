@@ -56,6 +56,16 @@ def test_a_slow_host_is_told_in_words() -> None:
     assert told == "generation 1 serves; the host is slow: all lanes fell to 50% of their rates"
 
 
+async def test_further_models_and_the_servers_own_words_are_shown(freshlane: Run, stand_in: StandIn) -> None:
+    verdict = {"status": "suspect", "reason": "", "decode_tok_s": 25.1}
+    models = {"coder": {"verdict": verdict, "last_probe": {"void": None}}, "tiny": {"last_probe": {"void": "failed"}}}
+    said = ["step 55.3 -> 150.2 ms", "memory 20.1 -> 24.0 GB"]
+    stand_in.answers["/api/lanes/qwen"] = 200, {**QWEN, "models": models, "said": said}
+    lines = (await freshlane("status", "qwen", url=stand_in.url)).out.splitlines()
+    assert "  models    coder suspect, 25.1 tok/s; tiny unknown, void: failed" in lines
+    assert "  says      step 55.3 -> 150.2 ms; memory 20.1 -> 24.0 GB" in lines
+
+
 async def test_one_lane_is_shown_in_full(freshlane: Run, stand_in: StandIn) -> None:
     ended = await freshlane("status", "smollm2", url=stand_in.url)
     assert ended.code == 0

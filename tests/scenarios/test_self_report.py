@@ -36,6 +36,11 @@ async def test_the_lines_of_an_omlx_that_aged_stand_in_the_record_of_its_recycle
         assert "the server says: step " in said
         assert "backbone" in said
         assert "3.00 -> 3.00 tokens a step" in said
+
+        async def told() -> bool:
+            return any(part.startswith("step ") for part in (await daemon.lane("worker"))["said"])
+
+        await wait_until(told, 30.0, "its own words in the lane's snapshot")
         samples = await daemon.samples("worker")
         assert {sample["tokens_per_step"] for sample in samples if sample["void"] is None} == {3.0}
 

@@ -3,7 +3,7 @@
 import { Actions } from "./actions.js";
 import { h, say, set } from "./dom.js";
 import { Facts } from "./facts.js";
-import { toneOf, whyOf } from "./lane-facts.js";
+import { saidOf, toneOf, whyOf } from "./lane-facts.js";
 import { Output } from "./output.js";
 import { Recycles } from "./recycles.js";
 import { showRecord } from "./record.js";
@@ -21,6 +21,7 @@ export class LaneDetail {
     this.since = h("span", { class: "quiet" });
     this.reason = h("p", { class: "reason" });
     this.next = h("p", { class: "next" });
+    this.said = h("p", { class: "next" });
     this.actions = new Actions();
     this.facts = new Facts();
     this.speed = new Speed(showRecord);
@@ -38,6 +39,7 @@ export class LaneDetail {
       ),
       this.reason,
       this.next,
+      this.said,
       this.facts.element,
       this.speed.element,
       this.recycles.element,
@@ -74,6 +76,7 @@ export class LaneDetail {
     set(this.since, "title", `since ${clock(lane.since)}`);
     say(this.reason, whyOf(lane));
     say(this.next, lane.next_action ? `Next: ${lane.next_action}` : "");
+    say(this.said, saidOf(lane));
     this.actions.draw(lane);
   }
 }

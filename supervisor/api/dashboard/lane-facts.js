@@ -29,6 +29,13 @@ export function whyOf(lane) {
   return [...new Set(said.filter(Boolean))].join("; ");
 }
 
+/** What the worker says of itself, and how its further models are. */
+export function saidOf(lane) {
+  const said = lane.said?.length ? [`The server says: ${lane.said.join("; ")}`] : [];
+  const models = Object.entries(lane.models ?? {}).map(([name, { verdict }]) => `${name} is ${verdict.status}`);
+  return [...said, ...models].join("; ");
+}
+
 /** The prompt sizes that were, or will be, measured, smallest first. */
 export function sizesOf(lane, samples) {
   const sizes = new Set([...Object.keys(lane.baseline?.by_prompt_tokens ?? {}).map(Number)]);

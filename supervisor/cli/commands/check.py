@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from supervisor.cli.exits import UsageError
+from supervisor.cli.finding.held import held_models
 from supervisor.cli.options import ConfigOption
 from supervisor.cli.render.layout import Column, lay_out
 from supervisor.cli.target import require_config
@@ -31,6 +32,8 @@ def check(config: ConfigOption = None) -> None:
     say(*lay_out(COLUMNS, [_row(lane) for lane in settings.lanes.values()], width()))
     for warning in (*loaded.warnings, *machine_warnings(settings)):
         warn(f"warning: {warning}")
+    for lane, holding in held_models(settings.lanes.values()):
+        warn(f"warning: lanes.{lane.name}.model: {holding}; {holding.remedy}")
 
 
 def _row(lane: LaneSettings) -> list[Text]:

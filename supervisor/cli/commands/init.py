@@ -10,12 +10,14 @@ from typing import Annotated
 import typer
 
 from supervisor.cli.exits import CommandError, UsageError
+from supervisor.cli.finding.held import held_models
 from supervisor.cli.finding.lanes_text import lanes_text
 from supervisor.cli.finding.models import find_models
 from supervisor.cli.finding.plan import MOST_LANES, ideas
 from supervisor.cli.finding.servers import installed_servers, running_servers
 from supervisor.cli.finding.usable import usable
 from supervisor.cli.terminal import print_bytes, say, warn
+from supervisor.config.load import load_content
 from supervisor.core.words import plural
 
 FileOption = Annotated[
@@ -41,11 +43,14 @@ def init(*, config: FileOption = Path("lanes.yaml"), is_printed: PrintOption = F
         print_bytes(text.encode())
         return
     _write(place, text)
+    held = list(held_models(load_content(text.encode(), str(place), Path("/"), os.environ).settings.lanes.values()))
     say(
         f"found {plural(len(servers), 'server')} ({', '.join(servers) or 'none on PATH'}), "
         f"{len(running)} running, {plural(len(models), 'model')}",
         f"wrote {place}: {plural(min(len(found), MOST_LANES) or 1, 'lane')}; read it, then: freshlane run -c {place}",
     )
+    for lane, holding in held:
+        warn(f"lane {lane.name}: {holding}; {holding.remedy}")
     if not found:
         warn("no server or model was found, so the lane is the small model that freshlane brings along")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from supervisor.cli.doctor.finding import Finding, bad, doubtful, good
+from supervisor.cli.finding.held import held_models
 from supervisor.cli.finding.servers import ask_json
 from supervisor.cli.target import url_of
 from supervisor.settings import LaneSettings, Settings
-from supervisor.shell.machine.holdings import holding_of
 from supervisor.shell.machine.ports import holder_of, is_taken
 
 
@@ -21,9 +21,8 @@ def ports(settings: Settings) -> Iterator[Finding]:
             yield _attached(lane)
         elif lane.port is not None and not is_running:
             yield _fixed(lane, lane.port)
-        holding = holding_of(lane.model) if lane.model is not None and lane.attach is None else None
-        if holding:
-            yield doubtful(f"lane {lane.name}", str(holding), holding.remedy)
+    for lane, holding in held_models(settings.lanes.values()):
+        yield doubtful(f"lane {lane.name}", str(holding), holding.remedy)
 
 
 def _own(settings: Settings, *, is_running: bool) -> Finding:

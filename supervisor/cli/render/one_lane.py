@@ -41,6 +41,8 @@ def _facts(lane: Lane) -> list[tuple[str, Text]]:
         ("speed", _speed(lane)),
         ("verdict", _verdict(lane)),
         ("fresh", fresh_in_words(lane.get("baseline"))),
+        ("models", _models(lane.get("models"))),
+        ("says", Text("; ".join(map(str, lane.get("said") or ())))),
         ("canaries", _canaries(lane.get("totals"))),
         ("clients", _clients(lane.get("clients"))),
         ("totals", _totals(lane.get("totals"))),
@@ -92,6 +94,21 @@ def _verdict(lane: Lane) -> Text:
     text.append(f": {verdict.get('reason')}" if verdict.get("reason") else "")
     confidence = verdict.get("confidence")  # the interval is part of the reason
     return text.append(f" (confidence {confidence:.2f})" if confidence else "", style="quiet")
+
+
+def _models(models: object) -> Text:
+    """``coder healthy, 25.1 tok/s``; why there is no speed, where there is none."""
+    if not isinstance(models, Mapping):
+        return Text()
+    return Text("; ").join(_model(name, facts) for name, facts in models.items())
+
+
+def _model(name: str, facts: Lane) -> Text:
+    status, probe = status_of(facts) or "unknown", facts.get("last_probe") or {}
+    text = Text(f"{name} ").append_text(painted(status, STYLE_OF_VERDICT.get(status, "quiet")))
+    if probe.get("void"):
+        return text.append(f", void: {probe.get('detail') or probe['void']}", style="quiet")
+    return text.append(f", {rate(speed_of(facts))} tok/s" if probe else "")
 
 
 def _canaries(totals: object) -> Text:

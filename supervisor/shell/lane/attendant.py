@@ -206,7 +206,7 @@ class Attendant:
     async def _held_elsewhere(self) -> str | None:
         """A server of somebody else's that has the same model; a lane that overlaps says itself that two fit."""
         model = self.lane.model
-        if model is None or self.lane.is_attached or self.lane.replace == "overlap":
+        if model is None or not self.lane.looks_for_holders:
             return None
         if self._held_at is None or self._now() - self._held_at >= HOLDING_LOOK_S:
             self._held_at, self._held = self._now(), None

@@ -40,6 +40,7 @@ def lane_snapshot(
         "degraded": {"below": settings.degraded.below, "severe": settings.degraded.severe},
         "last_probe": _probe(measurer.last_sample, clock),
         "verdict": _verdict(lane.organs.judge.verdict),
+        "said": list(body.life.said_by(workers.active.generation).parts) if workers.active else [],
         "models": _models(settings, lane, clock),
         "clients": measurer.passive.summary(_canary_tok_s(lane.organs.judge.verdict)),
         "totals": dict(totals),
