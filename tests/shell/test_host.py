@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import psutil
 
-from supervisor.shell.machine.cgroup import Cgroup
 from supervisor.shell.machine.host import Host
 from supervisor.shell.machine.stalls import ClockGaps, LoopLag, Worst
 from tests.waiting import wait_until
@@ -31,28 +29,6 @@ def test_heat_and_power_are_told_or_unknown() -> None:
     assert host.thermal_pressure() is None or host.thermal_pressure()
     assert host.is_low_power() in (None, True, False)
     assert host.is_on_battery() in (None, True, False)
-
-
-def group(folder: Path, limit: str, used: int, page_cache: int) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "memory.max").write_text(f"{limit}\n")
-    (folder / "memory.current").write_text(f"{used}\n")
-    (folder / "memory.stat").write_text(f"anon 1\ninactive_file {page_cache}\n")
-
-
-def test_a_containers_limit_binds_and_its_page_cache_gives_way(tmp_path: Path) -> None:
-    (tmp_path / "self").write_text("0::/unit/worker\n")
-    group(tmp_path, "max", 10**12, 0)
-    group(tmp_path / "unit", "8000", 6000, 1000)
-    group(tmp_path / "unit" / "worker", "9000", 1000, 0)
-    ours = Cgroup(tmp_path, tmp_path / "self")
-    assert ours.limit_bytes() == 8000
-    assert ours.available_bytes() == 3000
-
-
-def test_without_cgroups_there_is_no_limit(tmp_path: Path) -> None:
-    assert Cgroup(tmp_path, tmp_path / "self").limit_bytes() is None
-    assert Cgroup(tmp_path, tmp_path / "self").available_bytes() is None
 
 
 async def test_a_blocked_loop_is_seen_while_it_is_and_after_it_was() -> None:

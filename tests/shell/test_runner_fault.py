@@ -2,56 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from supervisor.config import lane_terms
 from supervisor.core import events as ev
 from supervisor.core.states import LaneState
-from supervisor.history import History
-from supervisor.journal import Journal
-from supervisor.settings import Settings
-from supervisor.shell.device import Device
-from supervisor.shell.eventbus import EventBus
-from supervisor.shell.front.held_bytes import HeldBytes
 from supervisor.shell.lane.runner import Runner
-from supervisor.shell.lane.surroundings import Surroundings
-from supervisor.shell.machine.clock import Clock
-from supervisor.shell.machine.host import Host
-from supervisor.shell.slots import Slots
-from supervisor.shell.worker.ledger import Ledger
 from tests.config.loading import loaded
 from tests.fakes import fake_command
+from tests.shell.lane_surroundings import surroundings
 from tests.waiting import wait_until
-
-
-@asynccontextmanager
-async def surroundings(folder: Path, settings: Settings) -> AsyncIterator[Surroundings]:
-    clock = Clock()
-    async with AsyncExitStack() as closing:
-        journal = Journal(folder)
-        await journal.open()
-        closing.push_async_callback(journal.close)
-        history = History(folder / "history.sqlite", keep_s=1000.0, wall=clock.wall)
-        await history.open()
-        closing.push_async_callback(history.close)
-        host = Host()
-        host.start()
-        closing.callback(host.close)
-        shared = (
-            clock,
-            host,
-            Device(),
-            Ledger(folder),
-            journal,
-            history,
-            EventBus(),
-            Slots(1),
-            Slots(1),
-            HeldBytes(settings.max_body),
-        )
-        yield Surroundings(folder, settings.log, *shared)
 
 
 async def test_a_recycle_under_way_gets_its_record_and_what_the_lane_has_learned_is_kept(tmp_path: Path) -> None:

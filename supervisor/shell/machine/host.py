@@ -25,11 +25,11 @@ class SwapUse:
 class Host:
     """Readings of this machine, and the watch over stalls of our own loop. ``start`` and ``close`` frame the watch."""
 
-    def __init__(self) -> None:
+    def __init__(self, cgroup: Cgroup | None = None) -> None:
         self.loop_lag = LoopLag()
         self.clock_gaps = ClockGaps()
         self.strain = Strain()
-        self._cgroup = Cgroup()
+        self._cgroup = cgroup or Cgroup()
         self.loop_lag.on_sample = self.clock_gaps.sample
 
     def start(self) -> None:
