@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from supervisor.cli.completing import get_ready
 from supervisor.cli.failures import show_tracebacks, told
+from supervisor.cli.terminal import is_plain
 
 COMMANDS = "supervisor.cli.commands"
 
@@ -116,4 +117,8 @@ def freshlane(
 def main() -> None:
     """The entry point of ``freshlane``: runs the verb and ends with its exit code, never with a traceback."""
     get_ready()
+    if is_plain():
+        from typer import rich_utils  # noqa: PLC0415 - slow to load, and rarely needed
+
+        rich_utils.COLOR_SYSTEM = None
     sys.exit(told(lambda: app(prog_name="freshlane")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import cache
 from typing import Any
@@ -28,7 +29,7 @@ WIDTH_OF_A_PIPE = 160
 
 @cache
 def out() -> Console:
-    """Stdout. Rich keeps to NO_COLOR, TERM=dumb and COLUMNS by itself."""
+    """Stdout. Rich keeps to TERM=dumb and COLUMNS by itself."""
     return _console(is_stderr=False)
 
 
@@ -36,6 +37,11 @@ def out() -> Console:
 def err() -> Console:
     """Stderr."""
     return _console(is_stderr=True)
+
+
+def is_plain() -> bool:
+    """Whether a person asked for text without any colours, by NO_COLOR. Bold and dim are left out, too."""
+    return bool(os.environ.get("NO_COLOR"))
 
 
 def width() -> int | None:
@@ -80,5 +86,10 @@ def _console(*, is_stderr: bool) -> Console:
     stream = sys.stderr if is_stderr else sys.stdout
     is_terminal = stream.isatty()
     return Console(
-        stderr=is_stderr, theme=THEME, highlight=False, emoji=False, width=None if is_terminal else WIDTH_OF_A_PIPE
+        stderr=is_stderr,
+        theme=THEME,
+        highlight=False,
+        emoji=False,
+        color_system=None if is_plain() else "auto",
+        width=None if is_terminal else WIDTH_OF_A_PIPE,
     )

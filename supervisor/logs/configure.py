@@ -13,7 +13,14 @@ import structlog
 from supervisor.logs.lines import LinesOut, PrivateFile
 from supervisor.logs.logs import Logs
 from supervisor.logs.redactor import Redactor
-from supervisor.logs.rendering import LogFormat, is_console_wanted, is_journal, line_formatter, shared_processors
+from supervisor.logs.rendering import (
+    LogFormat,
+    is_colour_wanted,
+    is_console_wanted,
+    is_journal,
+    line_formatter,
+    shared_processors,
+)
 from supervisor.settings import LogSettings
 
 LOUD_LIBRARIES = ("aiohttp.access", "asyncio")
@@ -49,7 +56,7 @@ def configure_logs(
     redactor = Redactor(secrets)
     is_console = path is None and is_console_wanted(log_format, out)
     to_journald = path is None and is_journal(out)
-    lines = LinesOut(line_formatter(is_console, redactor, colors=out.isatty(), to_journald=to_journald))
+    lines = LinesOut(line_formatter(is_console, redactor, colors=is_colour_wanted(out), to_journald=to_journald))
     _give_root(lines, level)
     _give_structlog()
     return Logs(_handler(out, path, max_bytes, keep), lines, redactor)

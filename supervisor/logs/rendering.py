@@ -71,6 +71,11 @@ def is_console_wanted(log_format: LogFormat, out: IO[str]) -> bool:
     return log_format == "console" or (log_format == "auto" and out.isatty())
 
 
+def is_colour_wanted(out: IO[str]) -> bool:
+    """Whether a person reads along and did not say NO_COLOR."""
+    return out.isatty() and not os.environ.get("NO_COLOR")
+
+
 def is_journal(out: IO[str]) -> bool:
     """Whether systemd connected ``out`` to its journal."""
     with contextlib.suppress(OSError, ValueError):

@@ -3,52 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import pty
-import re
 import signal
-import struct
 import sys
-import termios
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run, at_url
+from tests.cli.screen import Screen
 from tests.cli.stand_in import StandIn
 from tests.waiting import wait_until
 
 COLUMNS, LINES = 100, 30
 
 
-class Screen:
-    """A terminal, and what was written on it."""
-
-    def __init__(self) -> None:
-        self.master, self.slave = pty.openpty()
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-        os.set_blocking(self.master, False)
-        self._written = b""
-
-    def text(self) -> str:
-        """All that was written so far, without colours and cursor movements."""
-        try:
-            while part := os.read(self.master, 65536):
-                self._written += part
-        except OSError:
-            pass
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._written.decode(errors="replace"))
-
-    def close(self) -> None:
-        os.close(self.master)
-        os.close(self.slave)
-
-
 @pytest.fixture
 def screen() -> Iterator[Screen]:
-    screen = Screen()
+    screen = Screen(COLUMNS, LINES)
     yield screen
     screen.close()
 
