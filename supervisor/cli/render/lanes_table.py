@@ -17,7 +17,7 @@ from supervisor.cli.render.lane_facts import (
     status_of,
     why_and_next,
 )
-from supervisor.cli.render.layout import Column, hang, lay_out
+from supervisor.cli.render.layout import Column, cut, hang, lay_out
 from supervisor.cli.words import ago
 from supervisor.core.words import NOTHING, long_length, rate, share, size
 
@@ -33,12 +33,19 @@ COLUMNS = (
     Column("REQUESTS", 60),
 )
 TREND = Column("TREND", 65)
+LONGEST_NAME = 24
+"""Beside a trend: a longer name would leave no room for the numbers."""
 
 
 def lanes_table(
-    lanes: Sequence[Lane], width: int | None, console: Console, trends: Mapping[str, str] | None = None
+    lanes: Sequence[Lane],
+    width: int | None,
+    console: Console,
+    trends: Mapping[str, str] | None = None,
+    *,
+    most_lines: int | None = None,
 ) -> list[Text]:
-    """A line of numbers for each lane, and under it why it is as it is and what comes next."""
+    """A line of numbers for each lane, and under it why it is as it is and what comes next, in ``most_lines``."""
     if not lanes:
         return [Text("no lanes", style="quiet")]
     columns = (*COLUMNS, TREND) if trends is not None else COLUMNS
@@ -46,6 +53,7 @@ def lanes_table(
     for lane in lanes:
         row = lane_row(lane)
         if trends is not None:
+            row[0].truncate(LONGEST_NAME, overflow="ellipsis")
             row.append(
                 Text(trends.get(str(lane.get("name")), ""), style=STYLE_OF_VERDICT.get(status_of(lane), "quiet"))
             )
@@ -54,7 +62,8 @@ def lanes_table(
     lines = [head]
     for lane, line in zip(lanes, numbers, strict=True):
         lines.append(line)
-        lines.extend(hang(Text(why_and_next(lane), style="quiet"), width, console, first=2, rest=2))
+        why = hang(Text(why_and_next(lane), style="quiet"), width, console, first=2, rest=2)
+        lines.extend(cut(why, most_lines))
     return lines
 
 

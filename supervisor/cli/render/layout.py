@@ -51,6 +51,13 @@ def hang(text: Text, width: int | None, console: Console, *, first: int = 0, res
     return [Text(" " * (rest if at else first)).append_text(line) for at, line in enumerate(lines)]
 
 
+def cut(lines: Sequence[Text], most: int | None) -> list[Text]:
+    """The first ``most`` lines (None: all), the last of them with an ellipsis if that is not all."""
+    if most is None or len(lines) <= most:
+        return list(lines)
+    return [*lines[: most - 1], lines[most - 1].copy().append(" …")] if most else []
+
+
 def labelled(label: Text, text: Text, width: int | None, console: Console, *, indent: int) -> list[Text]:
     """``text`` behind ``indent`` blanks, the label in place of the first ones; a longer label has a line to itself."""
     lines = hang(text, width, console, first=indent, rest=indent)

@@ -18,6 +18,8 @@ from supervisor.core.words import plural
 
 HISTORY_S = 24 * 3600.0
 SPARKS = 20
+TITLE_LINES = 2
+STORIES_HEAD = ("", "NEWEST RECYCLES")
 
 
 class TopScreen:
@@ -38,16 +40,34 @@ class TopScreen:
         return datetime.now(UTC).timestamp() - HISTORY_S
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = [self._title(options.max_width), Text()]
-        lines += lanes_table(self.lanes, options.max_width, console, trends(self.samples, self.lanes))
-        if self.recycles:
-            lines += [Text(), Text("NEWEST RECYCLES", style="head")]
-            for record in sorted(self.recycles, key=lambda record: str(record.get("time", ""))):
-                lines += story(record, options.max_width, console)
-        height = options.height or console.height
-        for line in lines[:height]:
-            line.truncate(options.max_width, overflow="ellipsis")
+        width, height = options.max_width, options.height or console.height
+        lines = [self._title(width), Text(), *self._lanes(width, height - TITLE_LINES, console)]
+        lines += self._stories(width, height - len(lines), console)
+        for line in lines:
+            line.truncate(width, overflow="ellipsis")
             yield line
+
+    def _lanes(self, width: int, height: int, console: Console) -> list[Text]:
+        """All lanes, with as much of their reasons as there is room for; where there is none, as many as fit."""
+        courses = trends(self.samples, self.lanes)
+        lines: list[Text] = []
+        for most_lines in (None, 2, 1, 0):
+            lines = lanes_table(self.lanes, width, console, courses, most_lines=most_lines)
+            if len(lines) <= height:
+                return lines
+        shown = max(1, height - 1)
+        more = Text(f"{len(lines) - shown} more: `freshlane status`, or a higher window", style="quiet")
+        return [*lines[:shown], more]
+
+    def _stories(self, width: int, height: int, console: Console) -> list[Text]:
+        """The newest recycles that fit as a whole, the newest last."""
+        lines: list[Text] = []
+        for record in sorted(self.recycles, key=lambda record: str(record.get("time", "")), reverse=True):
+            told = story(record, width, console)
+            if len(told) + len(lines) + len(STORIES_HEAD) > height:
+                break
+            lines = [*told, *lines]
+        return [*(Text(line, style="head") for line in STORIES_HEAD), *lines] if lines else []
 
     def _title(self, width: int) -> Text:
         title = painted("freshlane ", "name").append(f"{self.url}  {plural(len(self.lanes), 'lane')}", style="quiet")
