@@ -3,9 +3,9 @@
 import { post } from "./api.js";
 import { confirm } from "./confirm.js";
 import { h, set } from "./dom.js";
+import { SERVES } from "./lane-facts.js";
 import { tell } from "./tell.js";
 
-const SERVES = ["serving", "suspect"];
 const WITHOUT = ["stopped", "unloaded", "failed"];
 
 const ACTIONS = {

@@ -1,6 +1,7 @@
 // uPlot, dressed: the band of a fresh worker, dots for runs, a line for their median, a rule for each recycle.
 
 const HEIGHT = 260;
+const ROOM_FOR_A_CLOCK = 24; // half a label: the last one stands at the edge
 
 export class Chart {
   #plot = null;
@@ -110,7 +111,7 @@ function options(chart, colours, width) {
     grid: { stroke: colours.grid, width: 1 }, ticks: { show: false },
   };
   return {
-    width, height: HEIGHT, padding: [22, 8, 0, 0], legend: { show: false },
+    width, height: HEIGHT, padding: [22, ROOM_FOR_A_CLOCK, 0, 0], legend: { show: false },
     scales: { x: { time: true, range: () => chart.xRange() }, y: { range: () => chart.yRange() } },
     axes: [{ ...axis, grid: { show: false }, values: clockTicks, size: 30, space: 90 }, { ...axis, size: 40 }],
     series: [

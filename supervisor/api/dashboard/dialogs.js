@@ -7,7 +7,7 @@ export function openDialog(title, kind, build) {
   const heading = h("h2", { id: "dialog-title" }, title);
   const dialog = h("dialog", { class: kind, "aria-labelledby": "dialog-title" });
   const close = () => dialog.close();
-  dialog.append(heading, ...build(close));
+  dialog.append(heading, ...build(close).filter(Boolean));
   dialog.addEventListener("click", (event) => event.target === dialog && close());
   document.body.append(dialog);
   return new Promise((closed) => {
@@ -16,5 +16,6 @@ export function openDialog(title, kind, build) {
       closed();
     });
     dialog.showModal();
+    dialog.scrollTop = 0; // the button that has the focus may stand below the first screen
   });
 }

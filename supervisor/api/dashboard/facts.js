@@ -8,7 +8,7 @@ const FACTS = [
   ["Decode rate", (lane) => [rate(speedOf(lane)), "tok/s", probeOf(lane)]],
   ["Of a fresh worker", (lane) => [share(ratioOf(lane)), "", intervalOf(lane)]],
   ["In flight", (lane) => [lane.inflight, "", `${many(lane.totals?.requests)} requests so far`]],
-  ["Held", (lane) => [lane.queued, "", `${lane.totals?.held ?? 0} so far, ${lane.totals?.failed ?? 0} failed`]],
+  ["Held", (lane) => [lane.queued, "", `${many(lane.totals?.held ?? 0)} so far, ${lane.totals?.failed ?? 0} failed`]],
   ["Memory", (lane) => [...size(lane.worker?.memory_bytes || null).split("\u00a0"), ""].slice(0, 2).concat(aside(lane))],
   ["Worker", (lane) => workerOf(lane)],
 ];

@@ -5,6 +5,10 @@ const TONES = {
   stopped: "quiet", unloaded: "quiet", drained: "quiet",
 };
 
+/** States in which clients are served. */
+export const SERVES = ["serving", "suspect"];
+const HOST_SLOW = "host_slow: ";
+
 /** The tone of a state; one without is on its way to one of these. */
 export const toneOf = (lane) => TONES[lane.state] ?? "busy";
 
@@ -20,12 +24,20 @@ export function ratioOf(lane) {
   return speed && fresh ? speed / fresh : null;
 }
 
+/** Whether the machine is slow, and the worker therefore not judged. */
+export const isHostSlow = (lane) => (lane.verdict?.reason ?? "").startsWith(HOST_SLOW);
+
+function unknownBecause(lane) {
+  const { reason } = lane.verdict;
+  return isHostSlow(lane) ? `the host is slow: ${reason.slice(HOST_SLOW.length)}` : `speed unknown: ${reason}`;
+}
+
 /** The verdict's words where they say more than the state does. */
 export function whyOf(lane) {
   const said = [lane.reason];
   const status = lane.verdict?.status;
   if (lane.verdict?.reason && (status === "suspect" || status === "degraded")) said.push(lane.verdict.reason);
-  if (status === "unknown" && lane.state === "serving") said.push(`speed unknown: ${lane.verdict.reason}`);
+  if (status === "unknown" && SERVES.includes(lane.state)) said.push(unknownBecause(lane));
   return [...new Set(said.filter(Boolean))].join("; ");
 }
 

@@ -1,7 +1,7 @@
 // All lanes at a glance; one is chosen.
 
 import { h, say, set } from "./dom.js";
-import { ratioOf, speedOf, toneOf } from "./lane-facts.js";
+import { isHostSlow, ratioOf, SERVES, speedOf, toneOf } from "./lane-facts.js";
 import { sparkline } from "./sparkline.js";
 import { rate, share, spaced } from "./words.js";
 
@@ -33,7 +33,7 @@ export class LaneList {
     row.button = h(
       "button",
       { class: "lane", type: "button", onclick: () => this.choose(name) },
-      h("span", { class: "name" }, name),
+      h("span", { class: "name", title: name }, name),
       row.state,
       h("span", { class: "numbers" }, row.speed, " ", row.share),
       row.line.element,
@@ -45,10 +45,15 @@ export class LaneList {
     set(row.button, "aria-current", isChosen ? "true" : null);
     set(row.state, "data-tone", toneOf(lane));
     say(row.state, spaced(lane.state));
-    const speed = speedOf(lane);
+    const [speed, ratio] = [speedOf(lane), ratioOf(lane)];
     say(row.speed, speed === null ? "" : `${rate(speed)} tok/s`);
-    const ratio = ratioOf(lane);
-    say(row.share, ratio === null ? "" : share(ratio));
+    say(row.share, speed === null ? briefly(lane) : ratio === null ? "" : share(ratio));
     row.line.draw(this.store.samplesOf(lane.name), lane.baseline?.decode_tok_s);
   }
+}
+
+/** Why there is no speed, in a word or two; the chosen lane says it in full. */
+function briefly(lane) {
+  if (isHostSlow(lane)) return "the host is slow";
+  return SERVES.includes(lane.state) ? "not measured yet" : "";
 }

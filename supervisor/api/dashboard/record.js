@@ -2,7 +2,7 @@
 
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
-import { downtimeOf, remediesOf, requestsOf, sharesOf, speedsOf, toneOfOutcome, whyOf } from "./recycle-facts.js";
+import { downtimeOf, evidenceOf, remediesOf, requestsOf, sharesOf, speedsOf, toneOfOutcome, whyOf } from "./recycle-facts.js";
 import { clock, length, longLength, many, rate, share, size, spaced } from "./words.js";
 
 /** Show a record; comes back when it is closed. */
@@ -10,6 +10,7 @@ export function showRecord(record) {
   return openDialog(`Recycle of ${record.lane}`, "record", (close) => [
     h("p", {}, h("span", { class: "state", "data-tone": toneOfOutcome(record) }, spaced(record.outcome ?? "under way")), ` ${clock(record.time)}, ${spaced(record.trigger)}`),
     h("p", {}, whyOf(record)),
+    evidenceOf(record).length ? h("ul", { class: "evidence" }, ...evidenceOf(record).map((said) => h("li", {}, said))) : null,
     h("dl", { class: "rows" }, ...rowsOf(record).flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
     h("details", {}, h("summary", {}, "The record as JSON"), h("pre", { tabindex: 0 }, JSON.stringify(record, null, 2))),
     h("div", { class: "buttons" }, h("button", { type: "button", autofocus: true, onclick: close }, "Close")),
@@ -22,12 +23,15 @@ function sizesOf(bySize) {
   return sizes.length > 1 ? `${sizes.join(", ")} tok/s` : "";
 }
 
+/** No evidence of a sample is whole: "98 %", "over 99 %". */
+const sureness = (confidence) => (confidence > 0.99 ? `over ${share(0.99)}` : share(confidence));
+
 function rowsOf(record) {
   const { before = {}, worker = {}, memory = {}, stop = {}, drain = {}, prefix_cache: prefix = {} } = record;
   return [
     ["Speed", [speedsOf(record), sharesOf(record)].filter(Boolean).join(", ")],
     ["By prompt size", sizesOf(before.by_prompt_tokens ?? {})],
-    ["Sure", before.interval ? `between ${share(before.interval[0])} and ${share(before.interval[1])} of fresh, confidence ${share(before.confidence)}` : ""],
+    ["Sure", before.interval ? `between ${share(before.interval[0])} and ${share(before.interval[1])} of fresh, confidence ${sureness(before.confidence)}` : ""],
     ["Runs", before.samples?.length ? before.samples.map(rate).join(", ") : ""],
     ["Tried first", remediesOf(record)],
     ["Downtime", `${downtimeOf(record)}, ${spaced(record.replace)}`],

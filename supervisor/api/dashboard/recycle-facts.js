@@ -18,12 +18,18 @@ export function sharesOf(record) {
   return shares.every((text) => text === NOTHING) ? "" : `${shares.join(" → ")} of fresh`;
 }
 
-/** The cause with its evidence, and what the person or the judge said. */
+/** The cause, and what was said first of it: by a person, or by the judge with its numbers. */
 export function whyOf(record) {
   const kind = record.cause?.kind;
-  const said = new Set([...(record.cause?.evidence ?? []), record.reason].filter(Boolean));
   const named = kind && !["none", "unknown"].includes(kind) ? spaced(kind) : "";
-  return [named, [...said].join("; ")].filter(Boolean).join(": ") || "no cause known";
+  return [named, saidOf(record)[0]].filter(Boolean).join(": ") || "no cause known";
+}
+
+/** What else speaks for the cause: the course of steps, and the server's own words. */
+export const evidenceOf = (record) => saidOf(record).slice(1);
+
+function saidOf(record) {
+  return [...new Set([record.reason, ...(record.cause?.evidence ?? [])].filter(Boolean))];
 }
 
 export const downtimeOf = (record) => (record.downtime_s ? `${length(record.downtime_s)} down` : "no downtime");

@@ -20,14 +20,16 @@ export class Speed {
     this.spans = new Tabs("Time shown", "speed-panel", (span) => this.#again({ span: Number(span) }));
     this.readout = h("p", { class: "readout" });
     this.note = h("p", { class: "quiet note" });
+    this.panel = h("div", { id: "speed-panel", role: "tabpanel", "aria-labelledby": "speed-title", class: "panel" });
     this.place = h("div", { class: "plot", role: "img" });
     this.markers = new Markers(open);
     this.chart = new Chart(this.place, (run) => this.#read(run), (plot) => this.markers.place(plot));
+    this.panel.append(this.place, this.markers.element);
     this.element = h(
       "section",
       { class: "card", "aria-labelledby": "speed-title" },
       h("div", { class: "bar" }, h("h3", { id: "speed-title" }, "Decode rate"), this.readout, this.sizes.element, this.spans.element),
-      h("div", { id: "speed-panel", role: "tabpanel", "aria-labelledby": "speed-title", class: "panel" }, this.place, this.markers.element),
+      this.panel,
       this.note,
     );
   }
@@ -43,6 +45,7 @@ export class Speed {
     const found = series(samples, this.#size, span);
     const marked = recycles.filter((record) => Date.parse(record.time) / 1000 >= span[0]);
     this.found = { ...found, fresh };
+    this.panel.hidden = !found.times.length && !marked.length;
     this.markers.take(marked);
     this.chart.draw({ ...found, span, fresh, below: lane.degraded?.below ?? null, marks: marked.map((one) => Date.parse(one.time) / 1000) });
     this.#describe(lane, marked.length, fresh);
