@@ -20,8 +20,8 @@ from engine.drafters import DraftMemory
 from engine.job import Job, finish_of
 from engine.plain import Sequence
 from engine.prefill import Prefill
-from engine.prefix_cache import PrefixCache
-from engine.request import TokenBatch, Usage
+from engine.prefixes import Prefixes
+from engine.request import Fed, TokenBatch, Usage
 from engine.sampling import Chooser
 from engine.tally import Tally
 
@@ -37,7 +37,7 @@ class Row:
         job: Job,
         sequence: Sequence,
         room: int,
-        feed: Iterator[tuple[int, float]],
+        feed: Iterator[Fed],
         memory: DraftMemory | None = None,
     ) -> None:
         """`memory`: what a drafter knew of the beginning, for when the row is decoded alone again."""
@@ -68,9 +68,7 @@ class Row:
 class Batch:
     """Rows that decode, and rows whose prompts are still being fed, in the order in which they came."""
 
-    def __init__(
-        self, model: Module, prefixes: PrefixCache, prefill: Prefill, tally: Tally, context_length: int
-    ) -> None:
+    def __init__(self, model: Module, prefixes: Prefixes, prefill: Prefill, tally: Tally, context_length: int) -> None:
         self._model = model
         self._prefixes = prefixes
         self._prefill = prefill
@@ -156,9 +154,7 @@ class Batch:
             self._joining.popleft()
             self._insert(row)
         else:
-            tokens, seconds = fed
-            self._tally.count_prefill(tokens, seconds)
-            row.add(prefill_s=seconds)
+            row.add(**self._tally.count_fed(fed))
         return row.job, TokenBatch(()), row.usage
 
     def _insert(self, row: Row) -> None:

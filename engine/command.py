@@ -55,6 +55,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="BYTES",
         help="memory that finished prompts may keep, or auto",
     )
+    parser.add_argument(
+        "--prefix-disk",
+        default=0,
+        type=int,
+        metavar="BYTES",
+        help="disk for finished prompts that leave that memory; 0: none",
+    )
+    parser.add_argument("--prefix-folder", default=None, metavar="DIR", help="where on disk; wants one of its own")
     parser.add_argument("--max-context", default=None, type=int, metavar="TOKENS")
     parser.add_argument(
         "--drain-timeout", default=25.0, type=float, metavar="S", help="how long SIGTERM waits for answers under way"
@@ -83,6 +91,8 @@ async def _serve(options: argparse.Namespace) -> int:
         options.draft,
         options.draft_window,
         options.draft_sink,
+        options.prefix_disk,
+        options.prefix_folder,
     )
     number = os.environ.get("FRESHLANE_GENERATION", "")
     service = Service(settings, int(number) if number.isdecimal() else None)

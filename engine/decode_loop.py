@@ -10,7 +10,7 @@ import logging
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,10 @@ log = logging.getLogger("engine")
 
 @dataclass(frozen=True)
 class Errand:
-    """Something to do between two steps, and who waits for its result."""
+    """Something to do between two steps, and who waits for its result.
+
+    Work that takes long is a generator: it is done one slice between two steps, and returns the result at its end.
+    """
 
     work: Callable[[Scheduler], Any]
     done: asyncio.Future[Any]
@@ -58,6 +61,7 @@ class DecodeLoop:
         self._settings = settings
         self._tell = tell
         self._waiting: deque[Job] = deque()
+        self._sliced: deque[tuple[Errand, Generator[None, None, Any]]] = deque()
         self.orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
         self.scheduler: Scheduler | None = None
         self.serving = 0
@@ -73,7 +77,8 @@ class DecodeLoop:
         scheduler = self.scheduler = Scheduler.load(self._settings, self._loading)
         self._tell.loaded(scheduler.info)
         while not self.is_stopping:
-            self._take_orders(scheduler, block=not self._waiting and not scheduler.work_idly())
+            is_busy = self._waiting or self._sliced
+            self._take_orders(scheduler, block=not is_busy and not scheduler.work_idly())
             if len(self._waiting) > 1 and scheduler.can_batch:
                 self._serve_together(scheduler, scheduler.batch())
             elif self._waiting:
@@ -83,6 +88,8 @@ class DecodeLoop:
         """What nobody will serve; for when the thread has ended."""
         while self._waiting:
             yield self._waiting.popleft().generation
+        while self._sliced:
+            yield self._sliced.popleft()[0]
         while not self.orders.empty():
             yield self.orders.get_nowait()
 
@@ -105,13 +112,25 @@ class DecodeLoop:
                     case Stop():
                         self.is_stopping = True
         except queue.Empty:
-            return
+            self._do_slice()
 
     def _run_errand(self, scheduler: Scheduler, errand: Errand) -> None:
+        self._settle(errand, lambda: errand.work(scheduler))
+
+    def _do_slice(self) -> None:
+        """A little of what was begun."""
+        if self._sliced:
+            errand, slices = self._sliced.popleft()
+            self._settle(errand, lambda: _next_slice(slices))
+
+    def _settle(self, errand: Errand, work: Callable[[], Any]) -> None:
         result: Any = None
         error: EngineError | None = None
         try:
-            result = errand.work(scheduler)
+            result = work()
+            if isinstance(result, Generator):
+                self._sliced.append((errand, result))
+                return
         except EngineError as raised:
             error = raised
         except Exception as raised:
@@ -219,6 +238,15 @@ class DecodeLoop:
     def _end(self, job: Job, error: EngineError | None) -> None:
         job.generation.end(job.usage, error)
         self._tell.finished(job.generation)
+
+
+def _next_slice(slices: Generator[None, None, Any]) -> Any:
+    """The result, or the generator itself while there is more to do."""
+    try:
+        next(slices)
+    except StopIteration as end:
+        return end.value
+    return slices
 
 
 def _decode_error(raised: Exception) -> DecodeError:

@@ -10,6 +10,8 @@ import mlx.core as mx
 from engine.boundaries import boundaries
 from engine.plain import Sequence
 from engine.prefix_cache import note_mark
+from engine.prefixes import Prefixes
+from engine.request import Fed
 from engine.rollback import can_rewind
 
 CHUNK_S = 0.4
@@ -17,19 +19,28 @@ SMALLEST, FIRST, LARGEST = 16, 64, 2048
 
 
 class Prefill:
-    """Learns, over all requests, how many tokens this device takes in one chunk."""
+    """Learns, over all requests, how many tokens this device takes in one chunk.
 
-    def __init__(self) -> None:
+    A cache that cannot be rewound is marked where a later prompt may part from its own, which is where messages end,
+    with one of `end_tokens`.
+    """
+
+    def __init__(self, prefixes: Prefixes, end_tokens: frozenset[int]) -> None:
+        self._prefixes = prefixes
+        self._end_tokens = end_tokens
         self._chunk = FIRST
 
-    def feed(self, sequence: Sequence, end_tokens: frozenset[int] = frozenset()) -> Iterator[tuple[int, float]]:
-        """Feed all of the sequence but its last token; yields (tokens, seconds) after each chunk.
+    def feed(self, sequence: Sequence) -> Iterator[Fed]:
+        """Bring all of the sequence but its last token into its cache, chunk by chunk."""
+        started = time.monotonic()
+        for tokens in self._prefixes.restore(sequence):
+            yield Fed(tokens, time.monotonic() - started, is_restored=True)
+            started = time.monotonic()
+        yield from self._compute(sequence)
 
-        A cache that cannot be rewound is marked where a later prompt may part from this one, which is where messages
-        end, with one of `end_tokens`.
-        """
+    def _compute(self, sequence: Sequence) -> Iterator[Fed]:
         due = len(sequence.tokens) - 1
-        stops = () if can_rewind(sequence.cache) else boundaries(sequence.tokens, end_tokens)
+        stops = () if can_rewind(sequence.cache) else boundaries(sequence.tokens, self._end_tokens)
         while sequence.fed < due:
             started = time.monotonic()
             stop = next((stop for stop in stops if stop > sequence.fed), due)
@@ -42,7 +53,7 @@ class Prefill:
             seconds = time.monotonic() - started
             if len(chunk) == self._chunk or seconds > CHUNK_S:
                 self._adapt(len(chunk), seconds)
-            yield len(chunk), seconds
+            yield Fed(len(chunk), seconds)
 
     def _adapt(self, tokens: int, seconds: float) -> None:
         while seconds > CHUNK_S and self._chunk > SMALLEST:

@@ -115,23 +115,32 @@ class PrefixCache:
         entry = Entry(key, cache, _few(marks or {}), memory)
         if entry.nbytes > self._budget or self._is_held(entry):
             return
+        self._add(entry)
+        while self.nbytes > self._budget:
+            self._remove(next(iter(self._entries)))
+
+    def keep_behind(self, entry: Entry) -> bool:
+        """Store what was used before all that is here, if there is room; says whether there was."""
+        if entry.nbytes + self.nbytes > self._budget:
+            return False
+        if not self._is_held(entry):
+            self._add(entry)
+            self._entries.move_to_end(entry, last=False)
+        return True
+
+    def _add(self, entry: Entry) -> None:
+        key = entry.tokens
         for length, other in list(self._tree.beginnings(key)):
-            if length == len(other.tokens) and (entry.can_rewind or length == fed) and other in self._entries:
+            if length == len(other.tokens) and (entry.can_rewind or length == len(key)) and other in self._entries:
                 self._remove(other)  # all of it is in the new one
         self._entries[entry] = None
         self.nbytes += entry.nbytes
         for stop in entry.stops:
             self._tree.add(stop, entry)
-        while self.nbytes > self._budget:
-            self._remove(next(iter(self._entries)))
 
     def newest_first(self) -> Iterator[Entry]:
         """The entries as they are now, the one used last first."""
         yield from list(reversed(self._entries))
-
-    def drop(self, entry: Entry) -> None:
-        """Let go of an entry."""
-        self._remove(entry)
 
     def clear(self) -> None:
         """Let go of all."""

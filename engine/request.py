@@ -60,6 +60,15 @@ class TokenBatch:
 
 
 @dataclass(frozen=True)
+class Fed:
+    """What one chunk of a prompt took; `is_restored`: it was read from disk, not computed."""
+
+    tokens: int
+    seconds: float
+    is_restored: bool = False
+
+
+@dataclass(frozen=True)
 class Usage:
     """What one generation has cost so far; seconds are the decode thread's own."""
 
@@ -105,8 +114,9 @@ class EngineSettings:
 
     `speculation` is `auto` (all drafters there are: n-grams, and `draft` if it is given), `off`, `ngram`, `draft` or
     `dflash`; `max_draft` bounds the tokens drafted in a cycle; `prefix_bytes` is the memory that finished prompts may
-    keep (None: a share of the machine's); `max_context` narrows the model's own context length. `draft` is the draft
-    model's folder; of a DFlash draft, `draft_window` newest positions and `draft_sink` first ones are seen (0: all).
+    keep (None: a share of the machine's), and `prefix_disk_bytes` the disk, in `prefix_folder`; `max_context` narrows
+    the model's own context length. `draft` is the draft model's folder; of a DFlash draft, `draft_window` newest
+    positions and `draft_sink` first ones are seen (0: all).
     """
 
     model: str
@@ -117,3 +127,5 @@ class EngineSettings:
     draft: str | None = None
     draft_window: int = 0
     draft_sink: int = 0
+    prefix_disk_bytes: int = 0
+    prefix_folder: str | None = None

@@ -11,7 +11,7 @@ import mlx.core as mx
 import psutil
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
-from engine import blas, model, prefix_store
+from engine import blas, model
 from engine.acceptance import Acceptance
 from engine.batch import Batch
 from engine.calibrate import calibrate
@@ -19,10 +19,11 @@ from engine.controller import Controller
 from engine.costs import Costs
 from engine.drafters import NoDrafter
 from engine.drafters.load import Drafters, drafters_for
+from engine.fingerprint import fingerprint_of
 from engine.job import finish_of
 from engine.plain import Sequence
 from engine.prefill import Prefill
-from engine.prefix_cache import PrefixCache
+from engine.prefixes import Prefixes
 from engine.request import EngineSettings, GenerationRequest, ModelInfo, Phase, TokenBatch, Usage
 from engine.sampling import Chooser
 from engine.speculate import decode
@@ -44,14 +45,12 @@ class Scheduler:
         self.phase: Phase | None = None
         self.usage = Usage()
         self._model = loaded.model
-        self._fingerprint = f"{loaded.info.id} {loaded.info.vocab_size} {loaded.weight_bytes}"
-        self._prefill = Prefill()
-        budget = settings.prefix_bytes
-        self._prefixes = PrefixCache(psutil.virtual_memory().total // PREFIX_SHARE if budget is None else budget)
+        self._prefixes = self._make_prefixes(settings)
+        self._prefill = Prefill(self._prefixes, loaded.info.eos_ids)
         widest = max(0, settings.max_draft)
         self.controller = Controller(Costs(), Acceptance(widest), widest=widest)
         self._drafters = drafters_for(loaded, settings, tell)
-        self._can_batch = all(type(layer) is KVCache for layer in make_prompt_cache(self._model))
+        self._can_batch = all(type(layer) is KVCache for layer in self._new_cache())
         self._batch: Batch | None = None
         self._idle_work: Iterator[None] = iter(())
         if not self._drafters.why_off:
@@ -63,6 +62,20 @@ class Scheduler:
     def load(cls, settings: EngineSettings, tell: model.LoadProgress) -> Scheduler:
         """Load the model on the calling thread, which must be the one that decodes."""
         return cls(model.load(settings.model, tell, settings.max_context), settings, tell)
+
+    def _make_prefixes(self, settings: EngineSettings) -> Prefixes:
+        budget = settings.prefix_bytes
+        return Prefixes(
+            psutil.virtual_memory().total // PREFIX_SHARE if budget is None else budget,
+            self._new_cache,
+            fingerprint_of(self._model),
+            Path(settings.prefix_folder) if settings.prefix_folder else None,
+            settings.prefix_disk_bytes,
+        )
+
+    def _new_cache(self) -> list[Any]:
+        cache: list[Any] = make_prompt_cache(self._model)
+        return cache
 
     @property
     def can_batch(self) -> bool:
@@ -86,7 +99,7 @@ class Scheduler:
         drafters = Drafters(NoDrafter()) if request.speculation is False else self._drafters
         sequence = Sequence(
             self._model,
-            found.cache or make_prompt_cache(self._model),
+            found.cache or self._new_cache(),
             Chooser(request.sampling),
             tokens,
             cached,
@@ -100,9 +113,8 @@ class Scheduler:
             self.tally.count_request(len(tokens), cached)
         try:
             self.phase = "prefill"
-            for fed, seconds in self._prefill.feed(sequence, self.info.eos_ids):
-                self.tally.count_prefill(fed, seconds)
-                self._add(prefill_s=seconds)
+            for fed in self._prefill.feed(sequence):
+                self._add(**self.tally.count_fed(fed))
                 yield TokenBatch(())
             self.phase = "decode"
             yield from self._generate(sequence, request, drafters)
@@ -143,7 +155,7 @@ class Scheduler:
 
     def work_idly(self) -> bool:
         """Do a little of what is worth doing while nobody waits; False when there is nothing left."""
-        is_left = next(self._idle_work, self) is None
+        is_left = next(self._idle_work, self) is None or self._prefixes.spill()
         if not is_left:
             self._publish()
         return is_left
@@ -159,13 +171,13 @@ class Scheduler:
         mx.clear_cache()
         self._publish()
 
-    def save_prefixes(self, folder: Path, most_bytes: int, seconds: float) -> int:
-        """Save finished prompts; returns how many tokens of them. See engine.prefix_store.save."""
-        return prefix_store.save(self._prefixes, folder, self._fingerprint, most_bytes=most_bytes, seconds=seconds)
+    def save_prefixes(self, folder: Path, most_bytes: int, seconds: float) -> Generator[None, None, int]:
+        """Save finished prompts, in slices; gives how many tokens of them. See engine.prefix_store.save."""
+        return self._prefixes.save(folder, most_bytes, seconds)
 
-    def load_prefixes(self, folder: Path) -> int:
-        """Take in prompts that were saved for this model; returns how many tokens of them."""
-        restored = prefix_store.load(self._prefixes, folder, self._fingerprint)
+    def load_prefixes(self, folder: Path) -> Generator[None, None, int]:
+        """Take in prompts that were saved for this model, in slices; gives how many tokens of them."""
+        restored = yield from self._prefixes.load(folder)
         self._publish()
         return restored
 
@@ -179,8 +191,7 @@ class Scheduler:
         speculation = {"method": self._drafters.method, **self.controller.snapshot()}
         if self._drafters.why_off:
             speculation |= {"k": 0, "why": self._drafters.why_off}
-        prefixes = {"entries": len(self._prefixes), "bytes": self._prefixes.nbytes}
-        self._published = {"speculation": speculation, "prefix_cache": prefixes}
+        self._published = {"speculation": speculation, "prefix_cache": self._prefixes.stats()}
 
     def _add(self, **amounts: float) -> None:
         self.usage = self.usage.plus(**amounts)

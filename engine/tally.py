@@ -7,6 +7,7 @@ from collections import Counter, defaultdict, deque
 from typing import Any
 
 from engine.costs import bucket_of
+from engine.request import Fed
 
 WINDOW_STEPS = 512
 """Steps a context bucket's decode window spans: long enough for a steady rate, short enough to show ageing."""
@@ -29,10 +30,15 @@ class Tally:
         with self._lock:
             self._counts.update(requests=1, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens)
 
-    def count_prefill(self, tokens: int, seconds: float) -> None:
+    def count_fed(self, fed: Fed) -> dict[str, float]:
+        """A chunk of a prompt; returns what it adds to the request's usage."""
         with self._lock:
-            self._counts.update(prefilled_tokens=tokens)
-            self._seconds["prefill"] += seconds
+            if fed.is_restored:
+                self._counts.update(cached_tokens=fed.tokens, restored_tokens=fed.tokens)
+            else:
+                self._counts.update(prefilled_tokens=fed.tokens)
+            self._seconds["prefill"] += fed.seconds
+        return {"prefill_s": fed.seconds, "cached_tokens": fed.tokens if fed.is_restored else 0}
 
     def count_step(self, context: int, tokens: int, seconds: float) -> None:
         """One decode step or cycle at `context` tokens gave `tokens` in `seconds`."""
@@ -75,6 +81,7 @@ class Tally:
                 "generated_tokens": self.generated_tokens,
                 "prompt_tokens": counts["prompt_tokens"],
                 "cached_tokens": counts["cached_tokens"],
+                "restored_tokens": counts["restored_tokens"],
                 "prefilled_tokens": counts["prefilled_tokens"],
                 "prefill_seconds": round(self._seconds["prefill"], 4),
                 "decode_windows": windows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlx_lm.models.cache import make_prompt_cache
 from tiny_model import EOS, assert_same_up_to_ties, random_prompt, reference, tiny_model
@@ -128,6 +128,7 @@ def test_what_a_longer_one_holds_is_not_kept_twice(model):
     assert store.nbytes == sum(entry.nbytes for entry in store.newest_first())
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(2, 60), st.booleans()), max_size=12))
 def test_its_bytes_stay_within_the_budget_and_add_up(model, history):
     store = PrefixCache(3 * sum(layer.nbytes for layer in fed_cache(model, [1])))

@@ -79,10 +79,10 @@ def test_a_long_conversation_keeps_a_few_marks(scheduler, model):
     turn = [*FIRST, *END, 12]
     for seed in range(6):
         turn += [*answer(scheduler, turn, 5), *random_prompt(seed, 5), *END, 12]
-    [entry] = scheduler._prefixes.newest_first()
+    [entry] = scheduler._prefixes.memory.newest_first()
     assert len(entry.marks) == MOST_MARKS
     assert min(entry.marks) == len(FIRST) + 1
-    assert scheduler._prefixes.nbytes == entry.nbytes
+    assert scheduler._prefixes.memory.nbytes == entry.nbytes
 
 
 def test_boundaries_are_the_ends_of_messages_and_of_the_prompt():

@@ -13,6 +13,7 @@ from supervisor.settings import LaneSettings
 from supervisor.settings.placeholders import expand
 
 TOKEN_VARIABLE = "FRESHLANE_WORKER_TOKEN"  # noqa: S105 - the name of a variable, not a token
+PREFIX_FOLDER = "prefix-disk"
 GENERATION_VARIABLE = "FRESHLANE_GENERATION"
 
 
@@ -39,14 +40,14 @@ def launch_of(lane: LaneSettings, *, generation: int, port: int, state_dir: Path
         # A token per generation: nobody but this daemon drives the engine, and an old token opens nothing.
         env[TOKEN_VARIABLE] = secrets.token_urlsafe(32)
         headers["Authorization"] = f"Bearer {env[TOKEN_VARIABLE]}"
-        argv = engine_command(lane, port)
+        argv = engine_command(lane, port, state_dir)
     else:
         env.pop(TOKEN_VARIABLE, None)
         argv = tuple(expand(word, words) for word in lane.command or ())
     return Launch(argv, env, lane.cwd, port, lane.attach or f"http://127.0.0.1:{port}", headers)
 
 
-def engine_command(lane: LaneSettings, port: int) -> tuple[str, ...]:
+def engine_command(lane: LaneSettings, port: int, state_dir: Path) -> tuple[str, ...]:
     """Our engine, on this daemon's own interpreter. ``-P``: a file of the same name in the cwd must not win."""
     argv = [sys.executable, "-P", "-m", "engine", "--model", lane.model or "", "--port", str(port)]
     argv += ["--speculation", lane.speculation.method]
@@ -56,6 +57,8 @@ def engine_command(lane: LaneSettings, port: int) -> tuple[str, ...]:
         argv += ["--max-draft", str(lane.speculation.max_tokens)]
     if lane.prefix.ram is not None:
         argv += ["--prefix-ram", str(lane.prefix.ram)]
+    if lane.prefix.disk:
+        argv += ["--prefix-disk", str(lane.prefix.disk), "--prefix-folder", str(state_dir / PREFIX_FOLDER / lane.name)]
     return tuple(argv)
 
 
