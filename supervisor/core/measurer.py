@@ -22,7 +22,10 @@ from supervisor.core.terms import TimerName
 
 PAUSE_AFTER_VOID_S = 0.5
 FAILURES_THAT_MEAN_HUNG = 2
-DEVICE_VOIDS_THAT_OPEN = 2
+DISTURBED_THAT_OPEN = 2
+
+_DISTURBED = frozenset({Void.DEVICE_BUSY, Void.HOST_SLOW, Void.LANE_BUSY})
+"""A warming worker has no clients: what disturbs it stays, or it is too slow for its canary."""
 
 
 class Finding(StrEnum):
@@ -58,7 +61,7 @@ class Measurer:
         self._wanted = 0
         self._has_warmed_up = False
         self._failures = 0
-        self._device_voids = 0
+        self._disturbed = 0
         self._is_running = False
         self._is_holding = False
         self._is_of_all = False
@@ -105,12 +108,12 @@ class Measurer:
         if sample.is_clean and sample.decode_tok_s is not None:
             self.judge.observe(sample)
             self.rates.setdefault(sample.prompt_tokens, []).append(sample.decode_tok_s)
-            self._device_voids = 0
+            self._disturbed = 0
         if self._failures >= FAILURES_THAT_MEAN_HUNG and sample.void is Void.TIMED_OUT:
             return Finding.HUNG
-        if sample.void in (Void.DEVICE_BUSY, Void.HOST_SLOW):
-            self._device_voids += 1
-        is_hopeless = sample.void is Void.UNMEASURABLE or self._device_voids >= DEVICE_VOIDS_THAT_OPEN
+        if sample.void in _DISTURBED:
+            self._disturbed += 1
+        is_hopeless = sample.void is Void.UNMEASURABLE or self._disturbed >= DISTURBED_THAT_OPEN
         fewest = min(map(len, self.rates.values()))
         is_told = fewest >= RUNS_THAT_TELL or not self.judge.may_be_slow_spawn
         if is_hopeless or (fewest >= self._wanted and is_told):
@@ -333,6 +336,6 @@ class Measurer:
             self._failures = 0
 
     def _forget(self) -> None:
-        self._failures = self._device_voids = 0
+        self._failures = self._disturbed = 0
         self._is_running = self._is_holding = self._is_asked = False
         self._pending = Purpose.ROUTINE

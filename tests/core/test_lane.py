@@ -9,6 +9,7 @@ import pytest
 from supervisor.core import events as ev
 from supervisor.core.record import Outcome
 from supervisor.core.replacement import Step
+from supervisor.core.samples import Void
 from supervisor.core.states import LaneState
 from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms, Replace, Trigger, Wish
 from supervisor.errors import ImpossibleEventError
@@ -46,6 +47,15 @@ def test_a_lane_starts_measures_its_worker_and_then_opens() -> None:
     stage.start()
     assert stage.states == [S.STOPPED, S.STARTING, S.WARMING, S.SERVING]
     assert stage.lane.organs.judge.fresh_tok_s == pytest.approx(FRESH_TOK_S)
+
+
+@pytest.mark.parametrize("void", [Void.DEVICE_BUSY, Void.HOST_SLOW, Void.LANE_BUSY])
+def test_a_worker_that_cannot_be_measured_serves_all_the_same_and_soon(void: Void) -> None:
+    stage = Stage(world=World(void=void))
+    stage.tell(ev.StartAsked(stage.at))
+    stage.run(5.0)
+    assert stage.lane.state is S.SERVING
+    assert "not measured yet" in stage.lane.body.reason
 
 
 def test_an_aged_worker_is_drained_and_replaced_and_the_record_says_what_it_brought() -> None:
