@@ -32,6 +32,7 @@ SECTION = "## See it work"
 BARS_S = {"first_answer_s": 240.0, "first_recycle_s": 300.0}
 """From the clone on."""
 LONGEST_S = 600.0
+LONGEST_TAIL = 10_000
 LISTENS = "http://127.0.0.1:7411/healthz"
 
 
@@ -61,7 +62,9 @@ def bench(folder: Path) -> dict[str, Any]:
     subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
     env = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "XDG_STATE_HOME": str(folder / "state")}
     first, *others = [line for line in commands((clone / "README.md").read_text()) if not line.endswith(" demo")]
-    run = subprocess.Popen(first.split(), cwd=clone, env=env, start_new_session=True, stdout=subprocess.DEVNULL)
+    log = folder / "run.log"
+    with log.open("wb") as out:
+        run = subprocess.Popen(first.split(), cwd=clone, env=env, start_new_session=True, stdout=out, stderr=out)
     try:
         until_it_listens(began, run)
         steps = {"listening": round(time.monotonic() - began, 1)}
@@ -71,6 +74,9 @@ def bench(folder: Path) -> dict[str, Any]:
             ).stdout
             print(f"$ {line}\n{said}", file=sys.stderr)
             steps[line] = round(time.monotonic() - began, 1)
+    except (SystemExit, subprocess.SubprocessError):
+        print(log.read_text()[-LONGEST_TAIL:], file=sys.stderr)
+        raise
     finally:
         os.killpg(run.pid, signal.SIGTERM)
         run.wait(60)
