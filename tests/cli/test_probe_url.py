@@ -11,6 +11,9 @@ from tests.cli.conftest import Run
 from tests.cli.stand_in import StandIn
 from tests.conftest import FakeWorkerFactory, find_free_port
 
+SLOW, FRESH = 150, 450
+"""Tokens/s of a server before and after its restart; at more, a busy machine would be what is measured."""
+
 
 async def test_any_server_is_measured_without_config_or_daemon(freshlane: Run, fake_worker: FakeWorkerFactory) -> None:
     worker = await fake_worker(tok_s=400)
@@ -29,14 +32,16 @@ async def test_after_a_restart_it_tells_what_that_brought(
 ) -> None:
     kept = str(tmp_path / "before.json")
     asked = ("--model", "fake", "--compare", kept)
-    slow, fresh = await fake_worker(tok_s=250), await fake_worker(tok_s=750)
+    slow, fresh = await fake_worker(tok_s=SLOW), await fake_worker(tok_s=FRESH)
     first = await freshlane("probe", "--url", slow.url, *asked)
     assert first.code == 0, first.err
     assert "restart the server" in first.out
     second = await freshlane("probe", "--url", fresh.url, *asked, "--json")
+    assert second.code == 0, second.err
     told = json.loads(second.out)
-    assert told["ratio"] == pytest.approx(3, rel=0.1)
-    assert told["ratio_interval"][0] > 2.5
+    assert told["ratio"] == pytest.approx(FRESH / SLOW, rel=0.25)
+    low, high = told["ratio_interval"]
+    assert 1 < low <= told["ratio"] <= high
     in_words = await freshlane("probe", "--url", slow.url, *asked)
     assert "% of the rate kept in" in in_words.out
 
@@ -57,10 +62,10 @@ async def test_without_a_file_the_last_probe_of_that_server_is_remembered(
 
 async def test_a_server_that_was_restarted_since_is_told_so(freshlane: Run, fake_worker: FakeWorkerFactory) -> None:
     port = find_free_port()
-    slow = await fake_worker(tok_s=250, port=port)
+    slow = await fake_worker(tok_s=SLOW, port=port)
     assert (await freshlane("probe", "--url", slow.url)).code == 0
     await slow.end()
-    fresh = await fake_worker(tok_s=750, port=port)
+    fresh = await fake_worker(tok_s=FRESH, port=port)
     ended = await freshlane("probe", "--url", fresh.url)
     assert "% of the rate before its restart (" in ended.out, ended.out + ended.err
 
