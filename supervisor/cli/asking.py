@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from rich.text import Text
+
 from supervisor.cli.client import Daemon
 from supervisor.cli.conversation import talk
-from supervisor.cli.exits import LaneFailedError, TryLaterError
-from supervisor.cli.render.lane_facts import state
+from supervisor.cli.exits import CommandError, LaneFailedError, TryLaterError
+from supervisor.cli.render.lane_facts import Lane, state
 from supervisor.cli.render.layout import hang, painted
 from supervisor.cli.render.recycles import story
 from supervisor.cli.render.samples import sample_in_words
 from supervisor.cli.terminal import err, out, print_json, say, width
+
+LOOK_EVERY_S = 0.5
 
 
 def ask_lane(
@@ -37,10 +43,9 @@ def ask_lane(
     body: dict[str, Any] = {name: value for name, value in (("reason", reason), ("now", now)) if value}
 
     async def ask(daemon: Daemon) -> dict[str, Any]:
-        path = f"/api/lanes/{quote(lane, safe='')}/{verb}"
+        path = f"{_path_of(lane)}/{verb}"
         if wait and not as_json and err().is_terminal:
-            with err().status(f"{verb} {lane}: waiting for the outcome"):
-                return await daemon.post(path, body, wait=True)
+            return await _shown_meanwhile(daemon, lane, daemon.post(path, body, wait=True), f"{verb} {lane}")
         return await daemon.post(path, body, wait=wait)
 
     document = talk(config, url, ask)
@@ -49,6 +54,31 @@ def ask_lane(
     else:
         _tell(verb, lane, document)
     _raise_for(lane, document)
+
+
+def _path_of(lane: str) -> str:
+    return f"/api/lanes/{quote(lane, safe='')}"
+
+
+async def _shown_meanwhile(
+    daemon: Daemon, lane: str, outcome: Coroutine[Any, Any, dict[str, Any]], asked: str
+) -> dict[str, Any]:
+    """Wait for the outcome, and show on the terminal how far the lane is."""
+    with err().status(f"{asked}: waiting for the outcome") as line:
+        asking = asyncio.ensure_future(outcome)
+        while not (await asyncio.wait([asking], timeout=LOOK_EVERY_S))[0]:
+            with suppress(CommandError):  # what fails is told by the outcome
+                line.update(Text(f"{asked}: {progress(await daemon.get(_path_of(lane)))}"))
+        return await asking
+
+
+def progress(lane: Lane) -> str:
+    """``draining, 2 in flight, 1 waiting, the worker aged``: how far a lane is, in one short line."""
+    counts = ((lane.get("inflight"), "in flight"), (lane.get("queued"), "waiting"))
+    numbers = [f"{count} {words}" for count, words in counts if count]
+    return ", ".join([str(lane.get("state", "?")).replace("_", " "), *numbers, str(lane.get("reason") or "")]).rstrip(
+        ", "
+    )
 
 
 def _tell(verb: str, lane: str, document: Mapping[str, Any]) -> None:

@@ -26,6 +26,9 @@ class StandIn:
         self.asked: list[tuple[str, str, dict[str, str], Any]] = []
         self.answers: dict[str, tuple[int, Any]] = {}
         """Answers by path, in place of the usual ones."""
+        self.outcome = asyncio.Event()
+        """Whoever waits for an outcome gets it when this is set; it is, unless a test says otherwise."""
+        self.outcome.set()
         self.followers: list[asyncio.Queue[str]] = []
         self.url = ""
         self._runner: web.AppRunner | None = None
@@ -114,6 +117,7 @@ class StandIn:
         asked: dict[str, Any] = {"lane": lane, "asked": verb}
         if request.query.get("wait") != "true":
             return web.json_response(asked, status=202)
+        await self.outcome.wait()
         if verb == "recycle":
             return web.json_response({**asked, "recycle": self.recycles[-1]})
         if verb == "probe":

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import Run
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.cli.conftest import Run, at_url
+from tests.cli.screen import Screen
 from tests.cli.stand_in import StandIn
+from tests.waiting import wait_until
 
 
 async def test_recycle_sends_reason_and_now_and_does_not_wait_unless_told(freshlane: Run, stand_in: StandIn) -> None:
@@ -22,6 +28,25 @@ async def test_recycle_with_wait_tells_the_story(freshlane: Run, stand_in: Stand
     assert ended.code == 0
     assert stand_in.asked[-1] == ("POST", "/api/lanes/qwen/recycle", {"wait": "true"}, {})
     assert "The new one does 27.1 tok/s, 99 % of fresh; the old one did 8.42 tok/s" in ended.out
+
+
+async def test_on_a_terminal_who_waits_for_a_recycle_sees_how_far_it_is(
+    stand_in: StandIn, environment: dict[str, str], tmp_path: Path
+) -> None:
+    stand_in.outcome.clear()
+    screen = Screen(160, 24)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "supervisor", "recycle", "qwen", "--wait"),
+        env={**environment, **at_url(stand_in.url), "TERM": "xterm-256color"},
+        cwd=tmp_path,
+        stdout=screen.slave,
+        stderr=screen.slave,
+    )
+    await wait_until(lambda: "recycle qwen: suspect, 2 in flight, 5 waiting, " in screen.text(), 30, "its progress")
+    stand_in.outcome.set()
+    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert "The new one does 27.1 tok/s" in screen.text()
+    screen.close()
 
 
 async def test_probe_waits_and_shows_the_rate(freshlane: Run, stand_in: StandIn) -> None:
