@@ -167,6 +167,10 @@ _LANE = record(
     degraded=record(below=NUMBER, severe=NUMBER),
     last_probe=nullable(ref("Sample")),
     verdict=ref("Verdict"),
+    settings_changed={
+        **nullable(record(time=TIME, files=list_of(TEXT))),
+        "description": "When a file of `watch_files` changed last while a worker lived; it was measured anew.",
+    },
     said={**list_of(TEXT), "description": "What the worker says of itself: when it was new, and now."},
     models={
         "type": "object",

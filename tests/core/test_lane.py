@@ -58,6 +58,18 @@ def test_a_worker_that_cannot_be_measured_serves_all_the_same_and_soon(void: Voi
     assert "not measured yet" in stage.lane.body.reason
 
 
+def test_a_suspicion_is_dropped_when_what_the_lane_runs_changes() -> None:
+    terms = replace(QUICK, canary=CanaryTerms(prompt_tokens=(256,)), recycle=RecycleTerms(is_off=True))
+    stage = serving(terms)
+    age(stage)
+    stage.run(1200.0)
+    assert stage.lane.state is S.SUSPECT
+    stage.tell(ev.BaselineRecalled(stage.at, "other", None))
+    assert stage.lane.state is S.SERVING
+    stage.run(1200.0)
+    assert (stage.lane.state, stage.records) == (S.SERVING, [])
+
+
 def test_an_aged_worker_is_drained_and_replaced_and_the_record_says_what_it_brought() -> None:
     stage = serving(replace(QUICK, canary=CanaryTerms(prompt_tokens=(256,))))
     age(stage)

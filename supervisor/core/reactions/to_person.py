@@ -127,6 +127,9 @@ def recall_baseline(lane: Organs, event: BaselineRecalled) -> None:
     lane.judge.reset()
     if event.baseline is not None:
         lane.judge.restore(event.baseline)
+    if lane.body.state is _S.SUSPECT and not lane.recycler.under_way:
+        lane.remedies.drop()
+        lane.reopen(event.at, "what the lane runs has changed: it is measured anew")
 
 
 def change_terms(lane: Organs, event: TermsChanged) -> None:

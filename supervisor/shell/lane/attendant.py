@@ -91,6 +91,8 @@ class Attendant:
         self._signs: VitalSigns | None = None
         self._guard: HangGuard | None = None
         self._report: SelfReport | None = None
+        self._anew: tuple[float, int] | None = None
+        """When its settings changed while it lived, and how many requests it had had by then."""
         self._asked_at = 0.0
         self._held_at: float | None = None
         self._held: str | None = None
@@ -114,6 +116,14 @@ class Attendant:
         if self.upstream:
             token = {"Authorization": self.upstream.headers["Authorization"]} if lane.is_ours else {}
             self.upstream.take({**lane.sent_headers(), **token}, served_models(lane))
+
+    def begin_anew(self) -> None:
+        """Its settings have changed: what it does from now on is what a fresh worker does with them."""
+        self._anew = self._now(), self._gate.requests(self.generation)
+
+    def fresh_since(self, uptime_s: float, requests: int) -> tuple[float, int]:
+        """Its age in seconds and in requests, as far as its speed may be compared."""
+        return (uptime_s, requests) if self._anew is None else (self._now() - self._anew[0], requests - self._anew[1])
 
     # ---- what the lane wants ----
 

@@ -171,11 +171,12 @@ class Performer:
         upstream, process = attendant.upstream, attendant.process
         worker = self.body.workers.find(command.generation) if self.body else None
         if self.body and upstream and worker:
+            age_s, requests = attendant.fresh_since(worker.uptime_s(self._now()), worker.requests)
             self.canaries.run(
                 command,
                 upstream,
-                worker_age_s=worker.uptime_s(self._now()),
-                worker_requests=worker.requests,
+                worker_age_s=age_s,
+                worker_requests=requests,
                 worker_cpu_s=process.cpu_seconds if process else lambda: 0.0,
                 is_well=self.body.state is not LaneState.SUSPECT,
             )

@@ -31,6 +31,7 @@ from supervisor.shell.lane.inbox import Inbox
 from supervisor.shell.lane.performer import Performer
 from supervisor.shell.lane.snapshot import lane_snapshot
 from supervisor.shell.lane.surroundings import Surroundings
+from supervisor.shell.lane.watched_files import WatchedFiles
 from supervisor.shell.lane.wishes import MeaninglessWishError, What, ask
 from supervisor.shell.neighbours import Neighbour
 from supervisor.shell.tasks import Tasks
@@ -67,6 +68,8 @@ class Runner:
         )
         self._performer.body = self.lane.body
         self._book = BaselineBook(self.lane.organs.judge, self._performer.canaries.host.check, self._performer.memory)
+        self._watched = WatchedFiles()
+        self._changed_settings: dict[str, Any] | None = None
         self._taking_since: float | None = None
         self._is_closing = False
 
@@ -164,6 +167,7 @@ class Runner:
         """What the shell notes before the lane hears of it."""
         match event:
             case ev.WorkerSpawned():
+                await self._watched.changed(self.settings.watch_files)
                 await self._look_at_fingerprint()
                 # A daemon that is killed now must not give this worker's generation to another one.
                 await self._performer.memory.keep(self.lane.body)
@@ -180,6 +184,8 @@ class Runner:
                 self._performer.part_with(event.generation)
             case ev.SampleTaken():
                 await self._book.keep()
+            case ev.WorkerMeasured():
+                await self._look_at_watched_files(event.generation)
             case _:
                 pass
 
@@ -257,11 +263,23 @@ class Runner:
         self._chronicle.recycled(record)
         self._tasks.start(self._performer.memory.keep(self.lane.body), "keep the lane's memory")
 
-    async def _look_at_fingerprint(self) -> None:
+    async def _look_at_fingerprint(self) -> bool:
+        """Whether what the baseline belongs to has changed."""
         recalled = await self._book.look(self.settings, self._around.under)
         if recalled:
             await self._take(recalled)
             self._book.taken_up()
+        return recalled is not None
+
+    async def _look_at_watched_files(self, generation: int) -> None:
+        """Settings that act at once make of a worker another one: it is measured anew, as if it were fresh."""
+        attendant = self._performer.attendants.get(generation)
+        changed = await self._watched.changed(self.settings.watch_files)
+        if changed and attendant and await self._look_at_fingerprint():
+            attendant.begin_anew()
+            files = [str(path) for path in changed]
+            self._changed_settings = {"time": self._around.clock.said(self._around.clock.now()), "files": files}
+            log.info("settings_changed", lane=self.name, files=files, meaning="the worker is measured anew")
 
     # ---- what others read and ask ----
 
@@ -276,7 +294,10 @@ class Runner:
         active = body.workers.active
         starting = self._performer.attendants.get(active.generation) if active and active.is_awaited else None
         trouble = starting.trouble if starting else ""
-        return lane_snapshot(self.settings, self.lane, self.gate, self._around.clock, totals=totals, trouble=trouble)
+        document = lane_snapshot(
+            self.settings, self.lane, self.gate, self._around.clock, totals=totals, trouble=trouble
+        )
+        return {**document, "settings_changed": self._changed_settings}
 
     async def ask(self, what: What, reason: str = "", *, now: bool = False, wait: bool = False) -> dict[str, Any]:
         """What a person wants; see ``wishes.ask`` for what it raises."""
