@@ -13,6 +13,7 @@ from typing import Any
 from bench.judge_lane import EVERY_S, BenchLane
 from bench.judge_world import DAY_S, HOUR_S, Slowness, World, linear, never
 from supervisor.core.age_curve import AgeCurve
+from supervisor.core.ageing import STARTING_SHARE
 from supervisor.core.samples import Purpose, Sample, Verdict
 from supervisor.core.terms import RecycleTerms
 
@@ -24,8 +25,6 @@ STEP_S = 30.0
 VISIT_S = 10.0
 """From a probe's begin the soonest that a worker is replaced for its age."""
 OVERLAP_START_S = 30.0
-OVERLAP_SHARE = 0.02
-"""Of lane time that starting workers beside the old one may take."""
 WITHIN = 1.0
 """Points."""
 LIMITLESS = RecycleTerms(max_per_hour=99, max_per_day=999)
@@ -125,7 +124,7 @@ class WorkingLane(BenchLane):
         self.recycle_terms = LIMITLESS
         self.minds_worth = True
         self.made_s = 0.0
-        self.least_s = OVERLAP_START_S / OVERLAP_SHARE if policy.overlaps else self.recycle_terms.min_uptime_s
+        self.least_s = OVERLAP_START_S / STARTING_SHARE if policy.overlaps else self.recycle_terms.min_uptime_s
         self.by_age = 0
         self.curve = AgeCurve(EVERY_S) if policy.learns else None
 

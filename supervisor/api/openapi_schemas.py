@@ -89,6 +89,10 @@ _BASELINE = record(
         **record(tok_s=NUMBER_OR_NULL, by_prompt_tokens=BY_SIZE, spawns=COUNT, runs=COUNT, quality=TEXT_OR_NULL),
         "description": "The same of reading: prompt tokens a second.",
     },
+    ageing={
+        **record(lives=COUNT, best_age_s=NUMBER_OR_NULL, is_left_alone={"type": "boolean"}),
+        "description": "With `recycle.learn: on`: lives that were seen, and the age at which a worker is replaced.",
+    },
     version_change={**nullable(record(**_CHANGE)), "description": "What the newest change of version or model did."},
 )
 _SAMPLE = record(

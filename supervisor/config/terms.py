@@ -71,6 +71,7 @@ def _recycle(lane: LaneSettings) -> RecycleTerms:
         wait_idle_s=recycle.wait_idle,
         max_hold_s=recycle.max_hold,
         verify_timeout_s=recycle.verify_timeout,
+        learns=recycle.learn == "on",
         after_generated_tokens=recycle.after.generated_tokens,
         after_requests=recycle.after.requests,
         after_uptime_s=recycle.after.uptime,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from supervisor.core.ageing import Ageing
 from supervisor.core.samples import Sample, Verdict
 from supervisor.core.terms import LaneTerms
 
@@ -28,6 +29,10 @@ class Judge(Protocol):
     @property
     def fresh_tok_s(self) -> float | None:
         """Decode rate of a fresh worker at the smallest prompt size, tokens/s; None while too few runs tell."""
+
+    @property
+    def ageing(self) -> Ageing:
+        """What is learned of how the lane's workers age."""
 
     @property
     def is_baseline_full(self) -> bool:

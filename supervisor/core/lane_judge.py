@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from supervisor.core.ageing import Ageing
 from supervisor.core.cadence import RARE_EVERY
 from supervisor.core.judge import Cure
 from supervisor.core.samples import NO_VERDICT, Purpose, Sample, Status, Verdict
@@ -25,6 +26,7 @@ class LaneJudge:
         self._terms = terms
         self.writing = SpeedJudge.new(terms)
         self.reading = SpeedJudge.new(of_reading(terms), is_filled=False)
+        self._ageing = Ageing(terms.canary.every_s)
         self._verdict = NO_VERDICT
 
     @property
@@ -34,6 +36,11 @@ class LaneJudge:
 
     @terms.setter
     def terms(self, terms: LaneTerms) -> None:
+        self._take_up(terms)
+
+    def _take_up(self, terms: LaneTerms) -> None:
+        if terms.canary.every_s != self._terms.canary.every_s:
+            self._ageing = Ageing(terms.canary.every_s)
         self._terms = self.writing.terms = terms
         self.reading.terms = of_reading(terms)
 
@@ -43,6 +50,11 @@ class LaneJudge:
     def verdict(self) -> Verdict:
         """The last one: of the writing, with what the reading has to add."""
         return self._verdict
+
+    @property
+    def ageing(self) -> Ageing:
+        """How the lane's workers age, by their writing."""
+        return self._ageing
 
     @property
     def fresh_tok_s(self) -> float | None:
@@ -77,12 +89,13 @@ class LaneJudge:
         """What fresh means; ``prefill`` is the same of reading, in prompt tokens/s."""
         reading = self.reading.baseline_summary()
         reading["tok_s"] = reading.pop("decode_tok_s")
-        return {**self.writing.baseline_summary(), "prefill": reading}
+        return {**self.writing.baseline_summary(), "prefill": reading, "ageing": self._ageing.summary()}
 
     # ---- taking runs in ----
 
     def worker_replaced(self, generation: int) -> None:
         """Judge another worker, by its own runs."""
+        self._ageing.life_ended(is_slow=self.verdict.status is Status.DEGRADED)
         self.writing.worker_replaced(generation)
         self.reading.worker_replaced(generation)
         self._verdict = self.writing.verdict
@@ -96,12 +109,18 @@ class LaneJudge:
         is_closer_look = sample.purpose is Purpose.BURST and self._looks_at_reading
         if not is_closer_look:
             self.writing.observe(sample)
+            self._see_ageing(sample)
         if sample.is_clean:
             reading = _reading_of(sample) or (self._too_fast_to_tell(sample) if is_closer_look else None)
             if reading:
                 self.reading.observe(reading)
         self._verdict = self._put_together()
         return self._verdict
+
+    def _see_ageing(self, sample: Sample) -> None:
+        fresh = self.writing.reference(sample.prompt_tokens)
+        if self._terms.recycle.learns and sample.is_clean and sample.decode_tok_s is not None and fresh is not None:
+            self._ageing.measured(sample.worker_age_s, sample.decode_tok_s / fresh.tok_s)
 
     @property
     def _looks_at_reading(self) -> bool:
@@ -149,17 +168,19 @@ class LaneJudge:
         """Forget what fresh means."""
         self.writing.reset()
         self.reading.reset()
+        self._ageing = Ageing(self._terms.canary.every_s)
         self._verdict = self.writing.verdict
 
     def to_json(self) -> dict[str, Any]:
         """What outlives the daemon."""
-        return {**self.writing.to_json(), "prefill": self.reading.to_json()}
+        return {**self.writing.to_json(), "prefill": self.reading.to_json(), "ageing": self._ageing.to_json()}
 
     def restore(self, document: Mapping[str, Any]) -> None:
         """Take up what ``to_json`` gave."""
         self.writing.restore(document)
         reading = document.get("prefill")
         self.reading.restore(reading if isinstance(reading, Mapping) else {})
+        self._ageing = Ageing.from_json(document.get("ageing"), self._terms.canary.every_s)
 
 
 def of_reading(terms: LaneTerms) -> LaneTerms:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from supervisor.core.judge import Cure
-from supervisor.core.lane_judge import LaneJudge, of_reading
+from supervisor.core.lane_judge import LaneJudge
 from supervisor.core.samples import Sample, Status, Verdict, Void
 from supervisor.core.speed_judge import SpeedJudge
 from supervisor.core.terms import LaneTerms
@@ -32,8 +32,7 @@ class ModelsJudge(LaneJudge):
 
     @terms.setter
     def terms(self, terms: LaneTerms) -> None:
-        self._terms = _of_own(terms)
-        self.writing.terms, self.reading.terms = self._terms, of_reading(self._terms)
+        self._take_up(_of_own(terms))
         self.others = {name: self.others.get(name) or SpeedJudge.new(_of_other(terms)) for name in terms.canary.models}
         for judge in self.others.values():
             judge.terms = _of_other(terms)

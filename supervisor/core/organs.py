@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from supervisor.core.ageing import STARTING_SHARE
 from supervisor.core.body import Goal, LaneBody
 from supervisor.core.cadence import Cadence
 from supervisor.core.cause import of_slowness
@@ -113,6 +114,14 @@ class Organs:
         if body.terms.recycle.is_advised_only:
             return "; ".join((refusal, self.worth.advice(self._cost_s, self.judge.fresh_tok_s)))
         return refusal
+
+    def best_age_s(self) -> float | None:
+        """The age at which the active worker is replaced, however fast it still is; None: at none."""
+        body = self.body
+        if not body.terms.recycle.learns:
+            return None
+        least_s = body.start_took_s / STARTING_SHARE if body.replace is Replace.OVERLAP else 0.0
+        return self.judge.ageing.best_age_s(self._cost_s, max(least_s, body.terms.recycle.min_uptime_s))
 
     @property
     def _cost_s(self) -> float:

@@ -264,7 +264,8 @@ class Recycler:
             return Outcome.REPLACED
         if replacement.trigger is Trigger.BAD_SPAWN and self._judge.is_slow_spawn:
             return Outcome.BAD_SPAWN
-        return Outcome(self._judge.compare(replacement.before, replacement.rates_by_size))
+        is_slow = replacement.trigger is not Trigger.AGE
+        return Outcome(self._judge.compare(replacement.before if is_slow else None, replacement.rates_by_size))
 
     def _put_off(self, due: float) -> None:
         """What is owed failed: new settings are tried again, ever more rarely; what a person asked for once is not."""

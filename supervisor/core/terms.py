@@ -111,6 +111,8 @@ class RecycleTerms:
     wait_idle_s: float = 900.0
     max_hold_s: float = 240.0
     verify_timeout_s: float = 600.0
+    learns: bool = False
+    """Whether workers are replaced at the age at which that has paid best."""
     after_generated_tokens: int | None = None
     after_requests: int | None = None
     after_uptime_s: float | None = None

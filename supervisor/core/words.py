@@ -61,9 +61,9 @@ def long_length(seconds: float | None) -> str:
     return f"{int(seconds / worth)} {unit}" + (f" {rest} {lower}" if rest else "")
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 request``, ``3 requests``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def plural(count: int, noun: str, many: str = "") -> str:
+    """``1 request``, ``3 requests``; ``many`` where that is more than an s longer."""
+    return f"{count} {noun}" if count == 1 else f"{count} {many or noun + 's'}"
 
 
 def whole(seconds: float) -> str:

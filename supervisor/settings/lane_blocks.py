@@ -138,7 +138,9 @@ class RecycleSettings(Block):
     window: Annotated[TextOrNull, AfterValidator(_window)] = key(
         None, 'Hours in which planned recycles may happen, such as "01:00-06:00 Europe/Berlin"; null is always.'
     )
-    learn: Choice[Literal["off", "on"]] = key("off", "Whether the age at which workers slow down is learned.")
+    learn: Choice[Literal["off", "on"]] = key(
+        "off", "`on` learns how workers slow down with age, and replaces each at the age at which that has paid best."
+    )
     verify_timeout: Duration = key("10m", "Then a recycle is recorded with what is known of the new worker.")
     after: AfterSettings = key({}, "Budgets after which a worker is recycled, slow or not; it drains like any other.")
 

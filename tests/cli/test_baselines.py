@@ -36,3 +36,16 @@ def test_a_provisional_one_says_what_it_is_good_for_and_an_unknown_one_says_so()
     words = said(chat={"decode_tok_s": 60.0, "spawns": 1, "runs": 5, "quality": "provisional"}, new=None)
     assert "provisional: only a worker far too slow is convicted" in words
     assert "new   not known yet" in words
+
+
+def test_it_is_told_at_which_age_workers_are_replaced_and_which_one_is_left_alone() -> None:
+    learned = {"lives": 5, "best_age_s": 11_400.0, "is_left_alone": False}
+    assert "in 5 lives, replacing a worker at the age of 3 h 10 min has paid best" in said(
+        chat=BIMODAL | {"ageing": learned}
+    )
+    alone = {"lives": 10, "best_age_s": None, "is_left_alone": True}
+    assert "this worker is left alone, to see what becomes of old ones" in said(chat=BIMODAL | {"ageing": alone})
+    few = {"lives": 1, "best_age_s": None, "is_left_alone": False}
+    assert "seen to age in 1 life; no age is known yet" in said(chat=BIMODAL | {"ageing": few})
+    none = {"lives": 0, "best_age_s": None, "is_left_alone": False}
+    assert "age" not in said(chat=BIMODAL | {"ageing": none})

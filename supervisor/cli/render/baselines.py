@@ -10,7 +10,7 @@ from rich.text import Text
 
 from supervisor.cli.render.layout import hang, labelled, painted
 from supervisor.cli.words import clock
-from supervisor.core.words import plural, rate
+from supervisor.core.words import long_length, plural, rate
 
 QUALITIES = {
     "none": "none yet: nobody is judged",
@@ -39,9 +39,14 @@ def _more(baseline: object) -> list[str]:
     """What is known besides, a sentence each."""
     if not isinstance(baseline, Mapping):
         return []
-    return [
-        words for words in (_each_spawn(baseline), _modes(baseline), _reading(baseline), _changed(baseline)) if words
-    ]
+    said = (
+        _each_spawn(baseline),
+        _modes(baseline),
+        _reading(baseline),
+        _ageing(baseline),
+        _changed(baseline),
+    )
+    return [words for words in said if words]
 
 
 def _each_spawn(baseline: Mapping[str, Any]) -> str:
@@ -61,6 +66,21 @@ def _reading(baseline: Mapping[str, Any]) -> str:
     if reading.get("tok_s") is None:
         return ""
     return f"reads prompts at {_speeds_by_size(reading)}; {_where_from(reading)}; {_quality(reading)}"
+
+
+def _ageing(baseline: Mapping[str, Any]) -> str:
+    """``in 5 lives, replacing a worker at the age of 3 h 10 min has paid best``."""
+    ageing = baseline.get("ageing") or {}
+    seen = plural(_count_of(ageing.get("lives")), "life", "lives")
+    if ageing.get("is_left_alone"):
+        return f"seen to age in {seen}; this worker is left alone, to see what becomes of old ones"
+    if ageing.get("best_age_s") is None:
+        return (
+            f"seen to age in {seen}; no age is known yet at which replacing a worker pays"
+            if ageing.get("lives")
+            else ""
+        )
+    return f"in {seen}, replacing a worker at the age of {long_length(ageing['best_age_s'])} has paid best"
 
 
 def _changed(baseline: Mapping[str, Any]) -> str:

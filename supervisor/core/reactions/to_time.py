@@ -11,7 +11,7 @@ from supervisor.core.events import TimerFired
 from supervisor.core.organs import Organs
 from supervisor.core.record import Outcome
 from supervisor.core.states import SERVES, LaneState
-from supervisor.core.terms import TimerName
+from supervisor.core.terms import TimerName, Trigger
 
 _S = LaneState
 
@@ -65,7 +65,11 @@ def _canary_hold_over(lane: Organs, at: float) -> None:
 
 
 def _idle_wait_over(lane: Organs, at: float) -> None:
-    lane.recycler.drain_old(at)
+    if lane.recycler.is_about(Trigger.AGE):
+        lane.recycler.give_up(at, Outcome.ABORTED, "no idle moment came; tried again later")
+        lane.reopen(at, "not replaced for its age: no idle moment came")
+    else:
+        lane.recycler.drain_old(at)
 
 
 def _drain_late(lane: Organs, at: float) -> None:

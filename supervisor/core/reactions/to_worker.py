@@ -143,7 +143,7 @@ def measured(lane: Organs, event: WorkerMeasured) -> None:
     if body.owed and body.allowance.may_try_again(event.at):
         lane.recycle(event.at, *body.owed, before=lane.judge.verdict)
         return
-    wanted = _too_big(lane, event) or _budget_spent(lane, event)
+    wanted = _too_big(lane, event) or _budget_spent(lane, event) or _at_its_best_age(lane, event)
     if wanted is None:
         body.objection = ""
     elif _recycled(lane, event.at, wanted):
@@ -181,6 +181,14 @@ def _budget_spent(lane: Organs, event: WorkerMeasured) -> Wanted | None:
             passed = "recycle.after is reached"
             return Wanted(Trigger.BUDGET, passed, f"{passed}: {used:.0f} {unit} of {limit:.0f}")
     return None
+
+
+def _at_its_best_age(lane: Organs, event: WorkerMeasured) -> Wanted | None:
+    """Where nobody would notice: the worker may still be nearly as fast as ever."""
+    best_age_s, idle_for_s = lane.best_age_s(), lane.body.terms.canary.idle_for_s
+    if best_age_s is None or lane.body.active.uptime_s(event.at) < best_age_s or event.idle_s < idle_for_s:
+        return None
+    return Wanted(Trigger.AGE, "it has reached its best age", lane.judge.ageing.words)
 
 
 def _recycled(lane: Organs, at: float, wanted: Wanted) -> bool:
