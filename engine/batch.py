@@ -18,7 +18,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from engine.drafters import DraftMemory
 from engine.job import Job, finish_of
-from engine.plain import Sequence
+from engine.plain import CLEAR_EVERY, Sequence
 from engine.prefill import Prefill
 from engine.prefixes import Prefixes
 from engine.request import Fed, TokenBatch, Usage
@@ -77,6 +77,7 @@ class Batch:
         self._generator = self._new_generator()
         self._rows: dict[int, Row] = {}
         self._joining: deque[Row] = deque()
+        self._steps = 0
 
     def __len__(self) -> int:
         return len(self._rows) + len(self._joining)
@@ -119,6 +120,9 @@ class Batch:
         _, responses = self._generator.next()  # type: ignore[no-untyped-call]
         seconds = time.monotonic() - began
         self._tally.count_batch(len(responses), seconds)
+        self._steps += 1
+        if self._steps % CLEAR_EVERY == 0:
+            mx.clear_cache()
         for response in responses:
             row = self._rows[response.uid]
             row.room -= 1

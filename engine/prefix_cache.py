@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import mlx.core as mx
+
 from engine.cache_states import Mark, copied, mark_of, nbytes_of, return_to
 from engine.drafters import DraftMemory
 from engine.radix import Key, RadixTree
@@ -115,6 +117,7 @@ class PrefixCache:
         entry = Entry(key, cache, _few(marks or {}), memory)
         if entry.nbytes > self._budget or self._is_held(entry):
             return
+        mx.eval([layer.state for layer in cache])  # a row cut out of a batch holds the whole batch until it is computed
         self._add(entry)
         while self.nbytes > self._budget:
             self._remove(next(iter(self._entries)))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_model import EOS, VOCABULARY, random_prompt, reference, tiny_model, write_tiny_model
 
+from engine import prefix_disk
 from engine.decode_thread import DecodeThread
 from engine.errors import (
     DecodeError,
@@ -206,6 +207,39 @@ async def test_prompts_that_cannot_be_saved_are_said_so(thread, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(EngineError, match="cannot save"):
         await thread.save_prefixes(tmp_path / "file", 1 << 30, 5.0)
+
+
+async def test_a_save_goes_on_between_the_steps_of_a_stream_and_a_load_brings_it_back(thread, tmp_path, monkeypatch):
+    monkeypatch.setattr(prefix_disk, "MOST_TOKENS", 8)
+    prompts = [random_prompt(seed, 100) for seed in range(4)]
+    for prompt in prompts:
+        await tokens_of(thread.submit(request(prompt, 2)))
+    stream = thread.submit(request(random_prompt(9), 400))
+    await anext(stream)
+    saved = await thread.save_prefixes(tmp_path / "prefix", 1 << 30, 20.0)
+    assert stream.usage.completion_tokens < 400  # it had not ended, and still does not stand still
+    assert len(await tokens_of(stream)) > 100
+    await thread.remedy("drop_prefix_cache")
+    assert await thread.load_prefixes(tmp_path / "prefix") == saved > 390
+    again = thread.submit(request([*prompts[2], 1, 2], 5))
+    assert await tokens_of(again) == reference(tiny_model(), [*prompts[2], 1, 2], 5)
+    assert again.usage.cached_tokens >= 100
+
+
+async def test_what_there_is_no_room_for_is_not_saved_and_the_newest_go_first(thread, tmp_path):
+    prompts = [[seed, *random_prompt(seed, 99)] for seed in range(4)]
+    for prompt in prompts:
+        await tokens_of(thread.submit(request(prompt, 1)))
+    await thread.save_prefixes(tmp_path / "prefix", 70_000, 20.0)
+    await thread.remedy("drop_prefix_cache")
+    await thread.load_prefixes(tmp_path / "prefix")
+    cached = []
+    for prompt in prompts:
+        generation = thread.submit(request([*prompt, 1], 1))
+        await tokens_of(generation)
+        cached.append(generation.usage.cached_tokens)
+    assert cached[-1] >= 100
+    assert cached[0] < 5
 
 
 async def test_after_it_has_ended_nothing_hangs(thread):

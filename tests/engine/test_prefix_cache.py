@@ -7,12 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlx_lm.models.cache import make_prompt_cache
-from tiny_model import EOS, assert_same_up_to_ties, random_prompt, reference, tiny_model
+from tiny_model import (
+    EOS,
+    OracleDrafter,
+    ScriptedPolicy,
+    assert_same_up_to_ties,
+    random_prompt,
+    reference,
+    tiny_model,
+)
 
 from engine.model import LoadedModel
+from engine.plain import Sequence
 from engine.prefix_cache import Beginning, PrefixCache
 from engine.request import EngineSettings, GenerationRequest, ModelInfo, Sampling
+from engine.sampling import Chooser
 from engine.scheduler import Scheduler
+from engine.speculate import decode
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +151,44 @@ def test_its_bytes_stay_within_the_budget_and_add_up(model, history):
         else:
             store.keep(texts[which], length, fed_cache(model, texts[which][:length]))
         assert store.nbytes == sum(entry.nbytes for entry in store.newest_first()) <= store.budget
+
+
+def second_turn(model, sequence: Sequence) -> None:
+    """Keep what a sequence left, go on from it with a drafter that is often wrong, and compare with a fresh one."""
+    store = PrefixCache(1 << 30)
+    store.keep(sequence.tokens, sequence.fed, sequence.cache)
+    turn = [*sequence.tokens, *random_prompt(3, 5)]
+    found = store.take(turn)
+    assert found.length == sequence.fed >= len(sequence.tokens) - 1
+    expected = reference(model, turn, 16)
+    again = Sequence(model, found.cache, Chooser(Sampling(temperature=0)), list(turn), found.length)
+    again.forward(mx.array(turn[found.length : -1]))
+    list(cycles(again, [*turn, *expected], 16, error=0.3))
+    assert_same_up_to_ties(model, turn, expected, again.tokens[len(turn) :])
+
+
+def cycles(sequence: Sequence, truth: list[int], count: int, stop: int | None = None, error: float = 0.0):
+    drafter, stops = OracleDrafter(truth, error), frozenset() if stop is None else frozenset({stop})
+    return decode(sequence, count, stops, drafter=drafter, policy=ScriptedPolicy([7]), spend=lambda *_: None)
+
+
+@pytest.mark.parametrize("index", range(16))
+def test_a_turn_after_a_stop_token_inside_an_accepted_block_equals_a_fresh_one(model, index):
+    prompt = random_prompt(2)
+    expected = reference(model, prompt, 16)
+    sequence = Sequence(model, fed_cache(model, prompt[:-1]), Chooser(Sampling(temperature=0)), list(prompt), 23)
+    steps = list(cycles(sequence, [*prompt, *expected], 16, stop=expected[index]))
+    assert steps[-1].tokens[-1] == expected[index]
+    second_turn(model, sequence)
+
+
+@pytest.mark.parametrize("steps", range(1, 4))
+def test_a_turn_after_a_cancel_between_blocks_equals_a_fresh_one(model, steps):
+    prompt = random_prompt(2)
+    expected = reference(model, prompt, 40)
+    sequence = Sequence(model, fed_cache(model, prompt[:-1]), Chooser(Sampling(temperature=0)), list(prompt), 23)
+    running = cycles(sequence, [*prompt, *expected], 40, error=0.2)
+    for _ in range(steps):
+        next(running)
+    running.close()
+    second_turn(model, sequence)
