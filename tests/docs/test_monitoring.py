@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 from supervisor.metrics import Metrics
 from tests.docs.pages import REPOSITORY
+from tests.system_tools import system_tool
 from tests.test_metrics import IDLE_LANE, LANE, fleet_of
 
 DOCS = REPOSITORY / "docs"
@@ -23,15 +23,12 @@ ALERTS = DOCS / "alerts.yml"
 DASHBOARD: dict[str, Any] = json.loads((DOCS / "grafana.json").read_text())
 GRAFANAS_OWN = {"$__range": "6h", "$__rate_interval": "1m"}
 METRIC = re.compile(r"\bfreshlane_\w+")
-PROMTOOL = shutil.which("promtool")
-
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (of the package prometheus) is not installed")
 
 
 def promtool(*arguments: str, stdin: str | None = None) -> str:
     """What it says; fails with it where it finds something."""
-    assert PROMTOOL
-    ended = subprocess.run([PROMTOOL, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    command = [system_tool("promtool", package="prometheus"), *arguments]
+    ended = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr
 
@@ -51,18 +48,15 @@ def asked() -> Iterator[tuple[str, str]]:
         yield annotation["name"], annotation["expr"]
 
 
-@needs_promtool
 def test_metric_names_keep_to_the_conventions_of_prometheus() -> None:
     page, _ = Metrics(lambda: fleet_of(LANE, IDLE_LANE)).page()
     assert promtool("check", "metrics", stdin=page.decode()).strip() == ""
 
 
-@needs_promtool
 def test_the_example_of_a_configuration_and_the_rules_it_names_are_valid() -> None:
     assert f"{len(rules())} rules found" in promtool("check", "config", str(DOCS / "prometheus.yml"))
 
 
-@needs_promtool
 def test_alerts_tell_what_they_should_and_nothing_of_a_healthy_lane() -> None:
     promtool("test", "rules", str(Path(__file__).with_name("alerts_test.yml")))
 
@@ -91,7 +85,6 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     assert named <= known_metrics()
 
 
-@needs_promtool
 def test_every_query_of_the_dashboard_is_promql(tmp_path: Path) -> None:
     """Promtool reads queries as rules; what Grafana puts in by itself is put in here."""
     queries = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,7 +9,9 @@ from typing import Any
 
 from playwright.async_api import Page, ViewportSize, async_playwright
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from tests.system_tools import system_tool
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
     "--no-sandbox",
     "--disable-gpu",
@@ -35,8 +36,9 @@ class Visit:
 @asynccontextmanager
 async def visiting(url: str, *, viewport: ViewportSize = DESK, **options: Any) -> AsyncIterator[Visit]:
     """The page at ``url``, in a browser that knows nothing yet. ``options`` are those of a Playwright context."""
+    chromium = system_tool(*BROWSERS, package="chromium")
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
+        browser = await playwright.chromium.launch(executable_path=chromium, args=list(QUIET))
         context = await browser.new_context(viewport=viewport, **options)
         context.set_default_timeout(PATIENCE_MS)
         visit = Visit(await context.new_page())

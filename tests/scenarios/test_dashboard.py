@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import expect
 
-from tests.scenarios.browser import CHROMIUM, DESK, PHONE, visiting
+from tests.scenarios.browser import DESK, PHONE, visiting
 from tests.scenarios.daemon_process import RunningDaemon, running_daemon
 from tests.scenarios.quick_lanes import BUSY_CANARY, RESTING_CANARY, config, quick_lane, record
 from tests.waiting import wait_until
@@ -19,7 +19,6 @@ from tests.waiting import wait_until
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)"),
 ]
 
 KEY = "let-me-in"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import plistlib
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,8 @@ from supervisor.jsontext import encode
 from supervisor.units import ServiceTerms, launchd_plist, systemd_unit
 from supervisor.units.systemd import command_line, quoted
 from tests.service.examples import LAUNCHD, LAUNCHD_SYSTEM, SYSTEMD, SYSTEMD_USER, examples
+from tests.system_tools import system_tool
 
-PLISTUTIL = shutil.which("plistutil")
 LANES = """
 fleet: {{shutdown_timeout: 20s}}
 lanes:
@@ -107,13 +106,12 @@ def test_a_plist_reads_back_as_a_job_that_is_not_throttled_and_gets_time_to_end(
     assert "LimitLoadToSessionType" not in system
 
 
-@pytest.mark.skipif(PLISTUTIL is None, reason="plistutil (libplist-utils) is not installed")
 @pytest.mark.parametrize("terms", [LAUNCHD, LAUNCHD_SYSTEM], ids=["agent", "daemon"])
 def test_another_reader_of_plists_reads_the_same(terms: ServiceTerms, tmp_path: Path) -> None:
     written, binary = tmp_path / "job.plist", tmp_path / "job.bplist"
     written.write_bytes(launchd_plist(terms))
-    assert PLISTUTIL
-    subprocess.run([PLISTUTIL, "-i", str(written), "-o", str(binary), "-f", "bin"], check=True, timeout=10)
+    plistutil = system_tool("plistutil", package="libplist-utils")
+    subprocess.run([plistutil, "-i", str(written), "-o", str(binary), "-f", "bin"], check=True, timeout=10)
     assert plistlib.loads(binary.read_bytes()) == plistlib.loads(written.read_bytes())
 
 
