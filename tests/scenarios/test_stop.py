@@ -191,9 +191,8 @@ async def test_a_client_that_leaves_counts_as_drained_at_once(tmp_path: Path, ke
         status, _ = await daemon.post("/api/lanes/worker/recycle")
         assert status in (200, 202)
         await daemon.lane_is("worker", "draining")
-        began = time.monotonic()
         streaming.cancel()
         done = await record(daemon, "operator")
-        assert time.monotonic() - began < 5.0
         assert done["drain"] == done["drain"] | {"cut": 0, "inflight": 1}
+        assert done["drain"]["waited_s"] < 5.0, "its stream would have lasted 50 s"
         assert done["outcome"] == "replaced"
