@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from supervisor.shell.front import gate as gate_module
+from supervisor.shell.front import turned_away
 from supervisor.shell.front.gate import Gate, GateTerms, Mode
 from supervisor.shell.front.held_bytes import LARGEST_BODIES, HeldBytes
 from supervisor.shell.front.refusal import RefusedError
@@ -85,7 +86,7 @@ async def test_a_gate_that_holds_says_emptied_when_the_last_answer_ends() -> Non
 
 
 async def test_a_gate_whose_last_answer_broke_waits_whether_its_worker_died(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_module, "LOSS_GRACE_S", 0.1)
+    monkeypatch.setattr(turned_away, "LOSS_GRACE_S", 0.1)
     for is_dead in (True, False):
         gate = Gate()
         ears = Ears(gate)

@@ -19,18 +19,15 @@ from supervisor.shell.front.held_bytes import HeldBytes
 from supervisor.shell.front.refusal import RefusedError
 from supervisor.shell.front.stream_count import StreamCount
 from supervisor.shell.front.ticket import Ticket
+from supervisor.shell.front.turned_away import LOSS_GRACE_S, TurnedAway
 from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.front.waiting import WaitingRoom
-
-LOSS_GRACE_S = 2.0
-"""After a connection breaks it takes a moment until the worker's exit is known."""
 
 DEATH_GRACE_S = 1.0
 """What a dead worker had sent may still be read for so long; a descendant can hold its socket open for ever."""
 
 RETRY_AFTER_S = 5.0
 USUAL_MAX_BODY = 64_000_000
-REMEMBERED_DEATHS = 16
 
 
 class Mode(StrEnum):
@@ -85,10 +82,9 @@ class Gate:
         self._held = held or HeldBytes(USUAL_MAX_BODY)
         self._waiting = WaitingRoom(self._held)
         self._inflight: dict[Ticket, int] = {}
-        self._owed: set[int] = set()
-        self._dead: deque[int] = deque(maxlen=REMEMBERED_DEATHS)
         self._wants_idle = False
         self._counts = Counts()
+        self._turned_away = TurnedAway(self._counts, self._settle)
         self._outbox: deque[Callable[[], None]] = deque()
         self._last_number = 0
 
@@ -154,12 +150,12 @@ class Gate:
 
         A worker that has died meanwhile is not turned to: requests wait on for the next one.
         """
-        if upstream.generation in self._dead:
+        if self._turned_away.is_dead(upstream.generation):
             self.hold("the worker died")
             return
         if self._upstream and self._upstream.generation != upstream.generation:
             self._turn_away()
-        self._owed.discard(upstream.generation)
+        self._turned_away.take_back(upstream.generation)
         self._upstream = upstream
         self.mode, self.reason = Mode.OPEN, "open"
         self._settle()
@@ -207,8 +203,7 @@ class Gate:
 
     def worker_died(self, generation: int) -> None:
         """A worker is gone: what it had in flight ends, or waits for the next one."""
-        self._dead.append(generation)
-        self._owed.discard(generation)  # its exit says more than that it is empty
+        self._turned_away.died(generation)
         if self._upstream and self._upstream.generation == generation:
             self._upstream = None
             if self.mode is Mode.OPEN:
@@ -257,7 +252,7 @@ class Gate:
         if not was_reached:
             self._counts.taken_back(generation, was_first=ticket.sends == 1)
         ticket.wait_again(was_reached=was_reached)
-        if generation in self._dead:
+        if self._turned_away.is_dead(generation):
             if was_reached:
                 self._count_death(ticket, generation)
             self._wait(ticket)
@@ -301,7 +296,7 @@ class Gate:
 
     def _turn_away(self) -> None:
         if self._upstream:
-            self._owed.add(self._upstream.generation)
+            self._turned_away.add(self._upstream.generation)
 
     def _wait(self, ticket: Ticket, end_doubt: Callable[[Ticket], None] | None = None) -> None:
         """Into the queue, by order of arrival, for at most ``hold.timeout``, or until its doubt ends."""
@@ -377,11 +372,7 @@ class Gate:
                 if not self._has_room:
                     break
                 self._admit(ticket, self._upstream)
-        for generation in [owed for owed in self._owed if not self._counts.of(owed).inflight]:
-            if self._counts.broke_within(generation, LOSS_GRACE_S):
-                asyncio.get_running_loop().call_later(LOSS_GRACE_S, self._settle)  # it may be dead, not emptied
-                continue
-            self._owed.discard(generation)
+        for generation in self._turned_away.take_empty():
             self._outbox.append(lambda gone=generation: self.on_emptied(gone))  # type: ignore[misc]
         self._notice_idleness()
         while self._outbox:
