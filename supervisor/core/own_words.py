@@ -7,6 +7,9 @@ from dataclasses import dataclass
 Change = tuple[float, float]
 """A median of the first reports, and one of the last."""
 
+SHOWN_BYTES = 50e6
+"""Less would read as none."""
+
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
@@ -22,6 +25,8 @@ class OwnWords:
     decode_tok_s: Change | None = None
     prefill_tok_s: Change | None = None
     memory_bytes: Change | None = None
+    cache_bytes: Change | None = None
+    """What it keeps of prompts."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -46,10 +51,9 @@ class OwnWords:
         return _listed((tokens, f"drafts taken, by depth: {depths}" if depths else ""))
 
     def _size(self) -> str:
-        if self.memory_bytes is None:
-            return ""
-        first, last = self.memory_bytes
-        return f"memory {first / 1e9:.1f} -> {last / 1e9:.1f} GB"
+        sizes = (("memory", self.memory_bytes), ("prompt cache", self.cache_bytes))
+        shown = ((name, change) for name, change in sizes if change and max(change) >= SHOWN_BYTES)
+        return _listed(tuple(f"{name} {first / 1e9:.1f} -> {last / 1e9:.1f} GB" for name, (first, last) in shown))
 
 
 def _changed(name: str, change: Change | None, unit: str) -> str:

@@ -8,6 +8,7 @@ from supervisor.readings.numbers import number, plain
 from supervisor.readings.reading import Reading
 
 _PROMPT = re.compile(r"Prompt processing progress: (\d+)/(\d+)")
+_CACHE = re.compile(r"Prompt Cache: \d+ sequences, (\d+(?:\.\d+)?) GB")
 SHORTEST_STRETCH_TOKENS = 256
 """Of fewer tokens the time says more of the machine than of reading them."""
 
@@ -23,7 +24,12 @@ class MlxLmLog:
 
     def read(self, line: str, at: float) -> Reading | None:
         """What the line tells; None if nothing."""
-        found = _PROMPT.search(plain(line))
+        line = plain(line)
+        kept = _CACHE.search(line)
+        if kept:
+            size = number(kept.group(1))
+            return None if size is None else Reading(cache_bytes=size * 1e9)
+        found = _PROMPT.search(line)
         done, whole = (number(found.group(1)), number(found.group(2))) if found else (None, None)
         if done is None or whole is None:
             return None

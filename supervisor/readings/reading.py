@@ -54,6 +54,8 @@ class Reading:
     cache_hit: float | None = None
     """Share of prompt tokens, or of lookups, that the prefix cache knew."""
     memory_bytes: float | None = None
+    cache_bytes: float | None = None
+    """Of that, what is kept of prompts; a full cache is no fault."""
     uptime_s: float | None = None
     identity: str | None = None
     """Another one means that the server was restarted."""
@@ -95,6 +97,7 @@ def between(before: Reading, after: Reading) -> Reading:
         context_tokens=after.context_tokens,
         cache_hit=after.cache_hit,
         memory_bytes=after.memory_bytes,
+        cache_bytes=after.cache_bytes,
         uptime_s=after.uptime_s,
         identity=after.identity,
         totals=new,

@@ -56,12 +56,14 @@ class Recollection:
 
     def __init__(self) -> None:
         self._by_conditions: dict[Conditions, _Remembered] = {}
-        self._memory = _Remembered()
+        self._memory, self._cache = _Remembered(), _Remembered()
 
     def add(self, reading: Reading, canary_tokens: int | None = None, model: str = "") -> None:
         """Keep what it tells of speed, and of memory."""
         if reading.memory_bytes is not None:
             self._memory.add(reading)
+        if reading.cache_bytes is not None:
+            self._cache.add(reading)
         if reading.step_ms is None and reading.tokens_per_step is None and reading.decode_tok_s is None:
             return
         conditions = conditions_of(reading, canary_tokens, model)
@@ -73,8 +75,9 @@ class Recollection:
         """Of the conditions best known, canaries before clients; None while there is nothing to compare."""
         known = [(conditions, kept) for conditions, kept in self._by_conditions.items() if kept.seen > RUNS]
         memory = _change(self._memory, lambda reading: reading.memory_bytes) if self._memory.seen > RUNS else None
+        cache = _change(self._cache, lambda reading: reading.cache_bytes) if self._cache.seen > RUNS else None
         if not known:
-            return None if memory is None else OwnWords(memory_bytes=memory)
+            return OwnWords(memory_bytes=memory, cache_bytes=cache) if memory or cache else None
         _, best = max(known, key=lambda one: (one[0].canary_tokens is not None, one[1].seen))
         return OwnWords(
             step_ms=_change(best, lambda reading: reading.step_ms),
@@ -84,6 +87,7 @@ class Recollection:
             decode_tok_s=_change(best, lambda reading: reading.decode_tok_s),
             prefill_tok_s=_change(best, lambda reading: reading.prefill_tok_s),
             memory_bytes=memory,
+            cache_bytes=cache,
         )
 
 

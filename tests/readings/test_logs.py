@@ -13,6 +13,7 @@ from supervisor.readings.freetoken import FreetokenLog
 from supervisor.readings.mlx_lm import MlxLmLog
 from supervisor.readings.omlx import OmlxLog
 from supervisor.readings.reading import LogReader, Reading
+from supervisor.readings.recollection import Recollection
 
 RECORDED = Path(__file__).parent / "recorded"
 READERS: tuple[type[LogReader], ...] = (OmlxLog, FreetokenLog, MlxLmLog)
@@ -104,8 +105,25 @@ def test_a_prefill_line_tells_what_the_cache_knew() -> None:
 
 
 def test_only_progress_of_a_prompt_is_progress_of_mlx_lm() -> None:
-    told = [reading for reading in read(MlxLmLog(), "mlx_lm") if reading]
+    told = [reading for reading in read(MlxLmLog(), "mlx_lm") if reading and reading.cache_bytes is None]
     assert [(reading.context_tokens, reading.is_progress) for reading in told] == [(36, True), (36, True)]
+
+
+def test_mlx_lm_tells_how_big_its_prompt_cache_is_and_the_parts_of_it_are_not_counted_twice() -> None:
+    said = ["Prompt Cache: 3 sequences, 1.25 GB", "- assistant: 3 sequences, 1.25 GB"]
+    told = [MlxLmLog().read(f"2026-12-01 13:40:09,172 - INFO - {part}", 0.0) for part in said]
+    assert [reading and reading.cache_bytes for reading in told] == [1.25e9, None]
+
+
+def test_a_prompt_cache_that_grew_stands_in_the_servers_own_words() -> None:
+    recollection, reader = Recollection(), MlxLmLog()
+    for size in (0.1, 0.1, 0.1, 0.1, 0.1, 2.0, 2.0, 2.0, 2.0, 2.0):
+        reading = reader.read(f"INFO - Prompt Cache: 3 sequences, {size:.2f} GB", 0.0)
+        assert reading
+        recollection.add(reading)
+    words = recollection.own_words()
+    assert words
+    assert words.sentences == ("the server says: prompt cache 0.1 -> 2.0 GB",)
 
 
 def test_the_prefill_rate_of_mlx_lm_shows_between_two_lines_of_a_long_prompt() -> None:

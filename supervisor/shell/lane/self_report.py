@@ -158,6 +158,8 @@ class SelfReport:
         elif reading.step_ms is not None or reading.tokens_per_step is not None or reading.decode_tok_s is not None:
             self._of_canary = _both(self._of_canary, reading)
             self._has_line.set()
+        else:
+            self._recollection.add(reading)  # of memory: that is the same whoever asks
 
 
 def _both(first: Reading | None, then: Reading | None) -> Reading | None:
