@@ -11,7 +11,7 @@ from mlx_lm.sample_utils import make_sampler
 
 from bench.paired import Arm, Run
 from engine import model
-from engine.request import EngineSettings, GenerationRequest, Sampling
+from engine.request import NO_SPECULATION, EngineSettings, GenerationRequest, Sampling, Speculation
 from engine.scheduler import Scheduler
 
 
@@ -43,12 +43,12 @@ class Bench:
         return run
 
     def plain(self, text: str, tokens: int) -> Arm:
-        return self._ours(text, tokens, speculation=False)
+        return self._ours(text, tokens, NO_SPECULATION)
 
     def auto(self, text: str, tokens: int) -> Arm:
-        return self._ours(text, tokens, speculation=None)
+        return self._ours(text, tokens, Speculation())
 
-    def _ours(self, text: str, tokens: int, speculation: bool | None) -> Arm:
+    def _ours(self, text: str, tokens: int, speculation: Speculation) -> Arm:
         prompt = self._tokenize(text)
         request = GenerationRequest(
             "bench", prompt, tokens, Sampling(temperature=0), self._loaded.info.eos_ids, speculation

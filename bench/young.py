@@ -32,7 +32,7 @@ from tiny_model import random_prompt, write_tiny_model
 
 from bench.proxy_report import machine
 from engine.decode_thread import DecodeThread
-from engine.request import EngineSettings, GenerationRequest, Sampling
+from engine.request import NO_SPECULATION, EngineSettings, GenerationRequest, Sampling
 
 STAGES = 10
 TOGETHER = 8
@@ -103,7 +103,7 @@ async def at_rest(aged: DecodeThread, fresh: DecodeThread) -> dict[str, Any]:
 async def burst(thread: DecodeThread) -> float:
     """Seconds of plain steps."""
     request = GenerationRequest(
-        "burst", tuple(random_prompt(1)), BURST_TOKENS, Sampling(temperature=0), speculation=False
+        "burst", tuple(random_prompt(1)), BURST_TOKENS, Sampling(temperature=0), speculation=NO_SPECULATION
     )
     began = time.monotonic()
     async for _ in thread.submit(request):

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from aiohttp import web
 
+from engine.choices import Choices
 from engine.errors import EngineError
 from engine.event_stream import EventStream
 from engine.middlewares import ID_HEADER, REQUEST_ID, error_body
-from engine.openai_answers import Answer, Kind
-from engine.openai_wire import ChatCall, CompletionCall, Options, parse_chat, parse_completion
-from engine.reading import Piece, Reading
-from engine.request import Usage
+from engine.openai_answers import Answer, Kind, Logprobs
+from engine.openai_wire import ChatCall, CompletionCall, parse_chat, parse_completion
+from engine.options import Options
+from engine.reading import Piece
+from engine.request import TokenScore, Usage
+from engine.scores_wire import shaper
 from engine.service import Service
-from engine.tool_calls import ToolCall
 
 BODY_S = 60.0
 """A client has so long to send its body."""
 QUIET_S = 5.0
 """A stream that has nothing to say for so long gets a comment, if decoding moved meanwhile."""
+Shape = Callable[[Sequence[TokenScore]], Logprobs]
 log = logging.getLogger("engine")
 
 
@@ -46,48 +49,58 @@ class Answering:
         self._service.in_flight += 1
         try:
             call = await self._service.off_loop(parse, body)
-            reading = await self._service.begin(call, request[REQUEST_ID])
+            choices = await self._service.begin(call, request[REQUEST_ID])
             try:
-                return await self._answer(request, reading, kind, call.options)
+                return await self._answer(request, choices, kind, call.options)
             finally:
-                reading.close()
-                _log(request[REQUEST_ID], reading.usage)
+                choices.close()
+                _log(request[REQUEST_ID], choices.usage)
         finally:
             self._service.in_flight -= 1
 
-    async def _answer(self, request: web.Request, reading: Reading, kind: Kind, options: Options) -> web.StreamResponse:
+    async def _answer(self, request: web.Request, choices: Choices, kind: Kind, options: Options) -> web.StreamResponse:
         prefix = "chatcmpl" if kind == "chat" else "cmpl"
         created = int(datetime.now(UTC).timestamp())
         answer = Answer(kind, f"{prefix}-{request[REQUEST_ID]}", created, self._service.model)
+        bytes_of = self._service.bytes_of
+        shapers = [shaper(kind, options.top_logprobs, bytes_of) for _ in range(options.choices)]
         if options.stream:
-            return await self._stream(request, reading, answer, options)
-        text, calls = "", tuple[ToolCall, ...]()
-        while (piece := await reading.next()) is not None:
-            text, calls = text + piece.text, calls + piece.calls
-            if piece.finish:
-                return web.json_response(answer.whole(text, piece.finish, reading.usage, calls))
-        raise EngineError("decoding ended without a reason")
+            return await self._stream(request, choices, answer, options, shapers)
+        collected = [Piece("") for _ in range(options.choices)]
+        while (arrived := await choices.next()) is not None:
+            index, piece = arrived
+            collected[index] = collected[index].plus(piece)
+        made = []
+        for index, (piece, shape) in enumerate(zip(collected, shapers, strict=True)):
+            if piece.finish is None:
+                raise EngineError("decoding ended without a reason")
+            scores = shape(piece.scores)
+            made.append(
+                answer.choice(index, piece.text, piece.finish, piece.calls, reasoning=piece.reasoning, logprobs=scores)
+            )
+        return web.json_response(answer.whole(made, choices.usage))
 
     async def _stream(
-        self, request: web.Request, reading: Reading, answer: Answer, options: Options
+        self, request: web.Request, choices: Choices, answer: Answer, options: Options, shapers: list[Shape]
     ) -> web.StreamResponse:
         events = EventStream(request, {ID_HEADER: request[REQUEST_ID]})
+        called: dict[int, int] = {}
         try:
-            piece = await self._next(reading, events)
-            if (first := answer.first_chunk()) is not None:
-                await events.event(first)
-            called = 0
-            while piece is not None:
+            while (arrived := await self._next(choices, events)) is not None:
+                index, piece = arrived
+                if index not in called:
+                    called[index] = 0
+                    if (first := answer.first_chunk(index)) is not None:
+                        await events.event(first)
                 if piece.calls:
-                    await events.event(answer.calls_chunk(piece.calls, called))
-                    called += len(piece.calls)
-                if piece.text or piece.finish:
-                    await events.event(answer.chunk(piece.text, piece.finish))
-                if piece.finish:
-                    break
-                piece = await self._next(reading, events)
+                    await events.event(answer.calls_chunk(index, piece.calls, called[index]))
+                    called[index] += len(piece.calls)
+                if piece.text or piece.reasoning or piece.scores or piece.finish:
+                    scores = shapers[index](piece.scores)
+                    chunk = answer.chunk(index, piece.text, piece.finish, reasoning=piece.reasoning, logprobs=scores)
+                    await events.event(chunk)
             if options.include_usage:
-                await events.event(answer.usage_chunk(reading.usage))
+                await events.event(answer.usage_chunk(choices.usage))
             await events.event("[DONE]")
         except EngineError as error:
             if not events.has_begun:
@@ -95,12 +108,12 @@ class Answering:
             await events.event(error_body(error)[1])
         return await events.end()
 
-    async def _next(self, reading: Reading, events: EventStream) -> Piece | None:
+    async def _next(self, choices: Choices, events: EventStream) -> tuple[int, Piece] | None:
         moved = self._service.last_movement()
         while True:
             try:
                 async with asyncio.timeout(QUIET_S):
-                    return await reading.next()
+                    return await choices.next()
             except TimeoutError:
                 # A comment counts as progress to whoever watches, so there must have been some.
                 if self._service.last_movement() != moved:

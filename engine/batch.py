@@ -17,12 +17,12 @@ from mlx_lm.generate import BatchGenerator
 from mlx_lm.models.cache import make_prompt_cache
 
 from engine.drafters import DraftMemory
+from engine.errors import DecodeError, grammar_error
 from engine.job import Job, finish_of
-from engine.plain import CLEAR_EVERY, Sequence
+from engine.plain import CLEAR_EVERY, Sequence, sequence_for
 from engine.prefill import Prefill
 from engine.prefixes import Prefixes
-from engine.request import Fed, TokenBatch, Usage
-from engine.sampling import Chooser
+from engine.request import Fed, TokenBatch, TokenScore, Usage
 from engine.tally import Tally
 
 MOST_ROWS = 16
@@ -48,17 +48,42 @@ class Row:
         self.feed = feed
         self.usage = Usage(prompt_tokens=len(sequence.tokens), cached_tokens=sequence.fed)
         self._position = len(sequence.tokens)
-        self._before = sequence.recent([])
+        self._unscored: deque[mx.array] = deque()
 
-    def penalise(self, context: mx.array, logits: mx.array) -> mx.array:
-        """The row's logits [1, vocabulary] after its penalties; `context` ends with the token they follow."""
-        self._before = context
-        return self.sequence.chooser.penalised(logits, context)
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether all that is asked of its logits is which is the highest."""
+        return self.sequence.chooser.is_greedy and not self.sees_logits
+
+    @property
+    def sees_logits(self) -> bool:
+        """Whether its logits are changed or scored before a token is picked."""
+        return self.sequence.chooser.changes_logits or self.sequence.scores is not None
+
+    @property
+    def fault(self) -> str:
+        """Why it cannot go on after its next token; empty if it can."""
+        matcher = self.sequence.chooser.matcher
+        return matcher.fault if matcher else ""
+
+    def change(self, context: mx.array, logits: mx.array) -> mx.array:
+        """What the next token is picked from [1, vocabulary]; `context` ends with the token that it follows."""
+        if self.sequence.scores is not None:
+            self._unscored.append(logits[:])  # penalties are written into the array itself
+        return self.sequence.chooser.changed(logits, self._position, context)
 
     def pick(self, logprobs: mx.array) -> mx.array:
         """The row's next token [1], by its own seed and position."""
         self._position += 1
         return self.sequence.chooser.picked(logprobs, self._position - 1)
+
+    def score(self, token: int) -> tuple[TokenScore, ...]:
+        """The score of the token that was picked, where scores are asked for."""
+        scores = self.sequence.scores
+        if scores is None:
+            return ()
+        scores.keep(scores.score(self._unscored.popleft(), mx.array([token])), [token])
+        return scores.take()
 
     def add(self, **amounts: float) -> None:
         """Count costs of this stretch."""
@@ -100,18 +125,19 @@ class Batch:
     def join(self, job: Job) -> None:
         """Take a job in; its prompt is fed in the steps that follow."""
         tokens = list(job.request.prompt)
-        found = self._prefixes.take(tokens)
+        found = self._prefixes.take(tokens, is_shared=job.request.is_choice)
         cached = found.length
-        sequence = Sequence(
-            self._model, found.cache or make_prompt_cache(self._model), Chooser(job.request.sampling), tokens, cached
-        )
+        sequence = sequence_for(job.request, self._model, found.cache or make_prompt_cache(self._model), cached)
         room = min(job.request.max_tokens, self._context_length - len(tokens))
-        if not job.is_begun:
+        if not job.is_begun and not job.request.is_choice:
             self._tally.count_request(len(tokens), cached)
         self._joining.append(Row(job, sequence, room, self._prefill.feed(sequence), found.memory))
 
-    def step(self) -> Iterator[tuple[Job, TokenBatch, Usage]]:
-        """Feed one chunk of a prompt, then decode one token of each row; a row that ends has left when this says so."""
+    def step(self) -> Iterator[tuple[Job, TokenBatch | DecodeError, Usage]]:
+        """Feed one chunk of a prompt, then decode one token of each row; a row that ends has left when this says so.
+
+        A row that cannot go on ends with an error.
+        """
         if self._joining:
             yield self._feed(self._joining[0])
         if not self._rows:
@@ -129,9 +155,11 @@ class Batch:
             row.add(completion_tokens=1, decode_s=seconds)
             row.sequence.tokens.append(response.token)
             finish = finish_of(response.token, row.room, row.job.request.stop_tokens)
-            if finish:
+            if finish or row.fault:
                 self._remove(response.uid)
-            yield row.job, TokenBatch((response.token,), finish), row.usage
+            yield row.job, TokenBatch((response.token,), finish, scores=row.score(response.token)), row.usage
+            if row.fault and not finish:
+                yield row.job, grammar_error(row.fault), row.usage
 
     def leave(self, job: Job) -> None:
         """Take a job out; its KV cache stays with the prefixes."""
@@ -156,20 +184,23 @@ class Batch:
         fed = next(row.feed, None)
         if fed is None:
             self._joining.popleft()
+            if row.room <= 0:
+                self._prefixes.keep(row.sequence.tokens, row.sequence.fed, row.sequence.cache, memory=row.memory)
+                return row.job, TokenBatch((), "length"), row.usage
             self._insert(row)
         else:
             row.add(**self._tally.count_fed(fed))
         return row.job, TokenBatch(()), row.usage
 
     def _insert(self, row: Row) -> None:
-        sequence, chooser = row.sequence, row.sequence.chooser
+        sequence = row.sequence
         [uid] = self._generator.insert(
             [[sequence.tokens[-1]]],
             max_tokens=[self._context_length],
             caches=[sequence.cache],
             all_tokens=[sequence.tokens[:-1]],
-            samplers=[greedy if chooser.is_greedy else row.pick],
-            logits_processors=[[row.penalise] if chooser.has_penalties else []],
+            samplers=[greedy if row.is_ordinary else row.pick],
+            logits_processors=[[row.change] if row.sees_logits else []],
         )
         self._rows[uid] = row
 

@@ -189,6 +189,9 @@ class DecodeLoop:
                     return
                 self._begin(len(batch))
                 for job, step, usage in list(batch.step()):
+                    if isinstance(step, DecodeError):
+                        self._end(job, step)
+                        continue
                     job.deliver(step, usage)
                     if step.finish:
                         self._end(job, None)

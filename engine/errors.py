@@ -51,6 +51,11 @@ class DecodeError(EngineError):
     """Decoding failed under one request: a fault of this program or of the machine (memory); others are served on."""
 
 
+def grammar_error(problem: str) -> DecodeError:
+    """The answer's grammar cannot be followed any further."""
+    return DecodeError(f"the answer's form could not be kept: {problem}; try a simpler schema")
+
+
 class UnknownRemedyError(RequestError):
     """There is no such remedy."""
 

@@ -30,7 +30,7 @@ class Job:
     def deliver(self, batch: TokenBatch, stretch: Usage) -> None:
         """Hand over what a step gave; `stretch` is the cost since the job was last taken up."""
         self.account(stretch)
-        if batch.tokens:
+        if batch.tokens or batch.finish:
             self._given.extend(batch.tokens)
             self.generation.deliver(batch, self.usage)
 
@@ -43,7 +43,10 @@ class Job:
         given, self._given = tuple(self._given), []
         self._before = self.usage
         self.request = dataclasses.replace(
-            self.request, prompt=self.request.prompt + given, max_tokens=self.request.max_tokens - len(given)
+            self.request,
+            prompt=self.request.prompt + given,
+            max_tokens=self.request.max_tokens - len(given),
+            begun=self.request.begun + len(given),
         )
 
 

@@ -10,6 +10,7 @@ from engine.tool_calls import ToolCall
 
 Kind = Literal["chat", "text"]
 Reason = Literal["stop", "length", "tool_calls"]
+Logprobs = dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -21,48 +22,66 @@ class Answer:
     created: int
     model: str
 
-    def first_chunk(self) -> dict[str, Any] | None:
-        """The role that a chat's stream begins with."""
+    def first_chunk(self, index: int) -> dict[str, Any] | None:
+        """The role that a chat's choice begins with."""
         if self.kind == "text":
             return None
-        return self._chunk({"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None})
+        return self._chunk({"index": index, "delta": {"role": "assistant", "content": ""}, "finish_reason": None})
 
-    def chunk(self, text: str, finish: Reason | None) -> dict[str, Any]:
-        """A piece of text, the end, or both."""
+    def chunk(
+        self, index: int, text: str, finish: Reason | None, *, reasoning: str = "", logprobs: Logprobs = None
+    ) -> dict[str, Any]:
+        """A piece of a choice's text, the end, or both; with the log-probabilities of some tokens."""
         if self.kind == "text":
-            return self._chunk({"index": 0, "text": text, "finish_reason": finish, "logprobs": None})
+            return self._chunk({"index": index, "text": text, "finish_reason": finish, "logprobs": logprobs})
         delta = {"content": text} if text else {}
-        return self._chunk({"index": 0, "delta": delta, "finish_reason": finish})
+        if reasoning:
+            delta["reasoning_content"] = reasoning
+        scored = {} if logprobs is None else {"logprobs": logprobs}
+        return self._chunk({"index": index, "delta": delta, "finish_reason": finish, **scored})
 
-    def calls_chunk(self, calls: tuple[ToolCall, ...], first: int) -> dict[str, Any]:
-        """Whole tool calls of a chat, of which `first` came before."""
-        made = [{"index": first + index, **self._call(call, first + index)} for index, call in enumerate(calls)]
-        return self._chunk({"index": 0, "delta": {"tool_calls": made}, "finish_reason": None})
+    def calls_chunk(self, index: int, calls: tuple[ToolCall, ...], first: int) -> dict[str, Any]:
+        """Whole tool calls of a chat's choice, of which `first` came before."""
+        made = [{"index": number, **self._call(call, index, number)} for number, call in enumerate(calls, first)]
+        return self._chunk({"index": index, "delta": {"tool_calls": made}, "finish_reason": None})
 
     def usage_chunk(self, usage: Usage) -> dict[str, Any]:
         """What `stream_options.include_usage` asks for, after the last choice."""
         return {**self._chunk(None), "usage": usage_object(usage), "freshlane": speculation_object(usage)}
 
-    def whole(self, text: str, finish: Reason, usage: Usage, calls: tuple[ToolCall, ...] = ()) -> dict[str, Any]:
-        """The answer to a request that does not stream."""
+    def choice(
+        self,
+        index: int,
+        text: str,
+        finish: Reason,
+        calls: tuple[ToolCall, ...] = (),
+        *,
+        reasoning: str = "",
+        logprobs: Logprobs = None,
+    ) -> dict[str, Any]:
+        """One choice of an answer that does not stream."""
         if self.kind == "text":
-            choice = {"index": 0, "text": text, "finish_reason": finish, "logprobs": None}
-        else:
-            message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
-            if calls:
-                made = [self._call(call, index) for index, call in enumerate(calls)]
-                message |= {"content": text or None, "tool_calls": made}
-            choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
+            return {"index": index, "text": text, "finish_reason": finish, "logprobs": logprobs}
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if reasoning:
+            message["reasoning_content"] = reasoning
+        if calls:
+            made = [self._call(call, index, number) for number, call in enumerate(calls)]
+            message |= {"content": text or None, "tool_calls": made}
+        return {"index": index, "message": message, "finish_reason": finish, "logprobs": logprobs}
+
+    def whole(self, choices: list[dict[str, Any]], usage: Usage) -> dict[str, Any]:
+        """The answer to a request that does not stream."""
         return {
             **self._head("chat.completion"),
-            "choices": [choice],
+            "choices": choices,
             "usage": usage_object(usage),
             "freshlane": speculation_object(usage),
         }
 
-    def _call(self, call: ToolCall, index: int) -> dict[str, Any]:
+    def _call(self, call: ToolCall, index: int, number: int) -> dict[str, Any]:
         function = {"name": call.name, "arguments": call.arguments}
-        return {"id": f"call_{self.id}_{index}", "type": "function", "function": function}
+        return {"id": f"call_{self.id}_{index}_{number}", "type": "function", "function": function}
 
     def _chunk(self, choice: dict[str, Any] | None) -> dict[str, Any]:
         return {**self._head("chat.completion.chunk"), "choices": [choice] if choice else []}

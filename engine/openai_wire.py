@@ -8,42 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from engine.answer_form import forced_functions, schema_of
 from engine.fields import Fields, parse_object
-from engine.request import Sampling
+from engine.options import MOST_TOKENS, Options, options_of, refuse_unsupported
 
-MOST_TOKENS = 1 << 31
-MOST_STOPS = 16
-LONGEST_STOP = 1024
+MOST_CHAT_LOGPROBS = 20
+MOST_COMPLETION_LOGPROBS = 5
 COMPLETION_TOKENS = 16
 """What OpenAI's text completions give where `max_tokens` is absent."""
 
 
 @dataclass(frozen=True)
-class Options:
-    """What both APIs have in common. `max_tokens` None: to the end of the context."""
-
-    model: str | None
-    stream: bool
-    include_usage: bool
-    max_tokens: int | None
-    sampling: Sampling
-    stops: tuple[str, ...]
-    stop_tokens: frozenset[int]
-    ignore_eos: bool
-    speculation: bool | None
-
-
-@dataclass(frozen=True)
 class ChatCall:
-    """A chat to continue. `messages` have their text parts joined; `template` are extra values for the template."""
+    """A chat to continue. `messages` have their text parts joined; `template` are extra values for the template.
+
+    One of the functions `forced`, by their places in `tools`, must be called. The answer follows the JSON `schema`.
+    """
 
     options: Options
     messages: list[dict[str, Any]]
     tools: list[Any]
     template: dict[str, Any]
+    forced: dict[int, dict[str, Any]] = field(default_factory=dict)
+    schema: Any = None
 
 
 @dataclass(frozen=True)
@@ -57,89 +47,52 @@ class CompletionCall:
 def parse_chat(body: bytes) -> ChatCall:
     """Read a body of /v1/chat/completions. Raises RequestError, mostly FieldError."""
     fields = parse_object(body)
-    if fields.boolean("logprobs") or fields.raw("top_logprobs"):
-        fields.fail("logprobs", "log probabilities are not supported")
-    if fields.inner("response_format").text("type") not in (None, "text"):
-        fields.fail("response_format", "only the type text is supported")
-    tools, choice = fields.items("tools"), fields.raw("tool_choice")
-    if choice not in (None, "none", "auto"):
-        fields.fail("tool_choice", "only none and auto are supported")
+    refuse_unsupported(fields)
     cap = "max_tokens" if fields.raw("max_completion_tokens") is None else "max_completion_tokens"
+    forced, schema = forced_functions(fields), schema_of(fields)
+    has_tools = bool(fields.items("tools")) and fields.raw("tool_choice") != "none"
+    if schema is not None and has_tools:
+        fields.fail("response_format", "cannot be kept where tools may be called; set tool_choice to none")
+    options = options_of(fields, fields.integer(cap, 1, MOST_TOKENS), _chat_logprobs(fields))
+    if options.ignore_eos and (forced or schema is not None):
+        fields.fail("ignore_eos", "an answer of a given form has an end; leave ignore_eos out")
     return ChatCall(
-        options=_options(fields, fields.integer(cap, 1, MOST_TOKENS)),
+        options=options,
         messages=_messages(fields),
-        tools=[] if choice == "none" else tools,
+        tools=fields.items("tools") if has_tools else [],
         template=fields.inner("chat_template_kwargs").values,
+        forced=forced,
+        schema=schema,
     )
 
 
 def parse_completion(body: bytes) -> CompletionCall:
     """Read a body of /v1/completions. Raises RequestError, mostly FieldError."""
     fields = parse_object(body)
-    if fields.raw("logprobs") not in (None, False) or fields.raw("logprobs") == 0:
-        fields.fail("logprobs", "log probabilities are not supported")
+    refuse_unsupported(fields)
+    if schema_of(fields) is not None:
+        fields.fail("response_format", "is a matter of chats; use /v1/chat/completions")
     if fields.boolean("echo"):
         fields.fail("echo", "the prompt is not sent back")
     if fields.text("suffix"):
         fields.fail("suffix", "insertion is not supported")
-    fields.integer("best_of", 1, 1)
-    return CompletionCall(
-        options=_options(fields, fields.integer("max_tokens", 1, MOST_TOKENS) or COMPLETION_TOKENS),
-        prompt=_prompt(fields),
+    options = options_of(
+        fields,
+        fields.integer("max_tokens", 1, MOST_TOKENS) or COMPLETION_TOKENS,
+        None if fields.raw("logprobs") is False else fields.integer("logprobs", 0, MOST_COMPLETION_LOGPROBS),
     )
+    if fields.raw("best_of") not in (None, options.choices):
+        fields.fail("best_of", "no more answers are made than are given; leave it out or set it to n")
+    return CompletionCall(options, _prompt(fields))
 
 
-def _options(fields: Fields, max_tokens: int | None) -> Options:
-    if fields.raw("n") not in (None, 1):
-        fields.fail("n", "one choice a request is what there is; send the request again for another")
-    ids = fields.items("stop_token_ids")
-    if not all(isinstance(token, int) for token in ids):
-        fields.fail("stop_token_ids", "must be a list of token ids")
-    return Options(
-        model=fields.text("model"),
-        stream=bool(fields.boolean("stream")),
-        include_usage=bool(fields.inner("stream_options").boolean("include_usage")),
-        max_tokens=max_tokens,
-        sampling=_sampling(fields),
-        stops=_stops(fields),
-        stop_tokens=frozenset(ids),
-        ignore_eos=bool(fields.boolean("ignore_eos")),
-        speculation=fields.inner("freshlane").boolean("speculation"),
-    )
-
-
-def _sampling(fields: Fields) -> Sampling:
-    top_p = fields.number("top_p", 1.0, 0.0, 1.0)
-    top_k = fields.integer("top_k", -1, MOST_TOKENS) or 0
-    return Sampling(
-        temperature=fields.number("temperature", 1.0, 0.0, 100.0),
-        top_p=top_p,
-        # A top_p of 0 leaves the likeliest token; the filter itself takes 0 for "off".
-        top_k=1 if top_p == 0 else max(top_k, 0),
-        min_p=fields.number("min_p", 0.0, 0.0, 1.0),
-        seed=fields.integer("seed", -(1 << 63), (1 << 64) - 1),
-        repetition_penalty=fields.number("repetition_penalty", 1.0, 0.01, 100.0),
-        presence_penalty=fields.number("presence_penalty", 0.0, -2.0, 2.0),
-        frequency_penalty=fields.number("frequency_penalty", 0.0, -2.0, 2.0),
-        logit_bias=_logit_bias(fields.inner("logit_bias")),
-    )
-
-
-def _logit_bias(fields: Fields) -> dict[int, float]:
-    for name in fields.values:
-        if not name.isdecimal() or len(name) > 9:
-            fields.fail(name, "must be a token id")
-    return {int(name): fields.number(name, 0.0, -100.0, 100.0) for name in fields.values}
-
-
-def _stops(fields: Fields) -> tuple[str, ...]:
-    value = fields.raw("stop")
-    stops = [value] if isinstance(value, str) else fields.items("stop")
-    if not all(isinstance(stop, str) and stop for stop in stops):
-        fields.fail("stop", "must be a string that is not empty, or a list of such")
-    if len(stops) > MOST_STOPS or any(len(stop) > LONGEST_STOP for stop in stops):
-        fields.fail("stop", f"at most {MOST_STOPS} strings of at most {LONGEST_STOP} characters")
-    return tuple(stops)
+def _chat_logprobs(fields: Fields) -> int | None:
+    top = fields.integer("top_logprobs", 0, MOST_CHAT_LOGPROBS)
+    if fields.boolean("logprobs"):
+        return top or 0
+    if top:
+        fields.fail("top_logprobs", "needs logprobs; set logprobs to true")
+    return None
 
 
 def _messages(fields: Fields) -> list[dict[str, Any]]:

@@ -79,8 +79,11 @@ class PrefixCache:
         """Bytes that its entries may take."""
         return self._budget
 
-    def take(self, prompt: list[int]) -> Beginning:
-        """The longest stored beginning of `prompt`, at most all but its last token, which is fed for its logits."""
+    def take(self, prompt: list[int], *, is_shared: bool = False) -> Beginning:
+        """The longest stored beginning of `prompt`, at most all but its last token, which is fed for its logits.
+
+        `is_shared`: others begin the same way at the same time, so the entry stays.
+        """
         wanted = tuple(prompt[:-1])
         length, entry = self._tree.longest(wanted)
         if entry is not None and not entry.can_rewind:
@@ -89,10 +92,11 @@ class PrefixCache:
             return Beginning()
         marks = {at: mark for at, mark in entry.marks.items() if at <= length}
         tail = len(entry.tokens) - length
-        if tail * TAIL_SHARE > length:
+        if is_shared or tail * TAIL_SHARE > length:
             self._entries.move_to_end(entry)
             memory = entry.memory.copied(length) if entry.memory else None
-            return Beginning(length, copied(entry.cache, length, marks.get(length)), marks, memory)
+            mark = marks.get(length) if tail else mark_of(entry.cache)
+            return Beginning(length, copied(entry.cache, length, mark), marks, memory)
         self._remove(entry)
         if length in marks:
             return_to(entry.cache, marks[length], length)

@@ -44,9 +44,9 @@ class Prefixes:
         self._tried: WeakSet[Entry] = WeakSet()
         self._open_disk()
 
-    def take(self, prompt: list[int]) -> Beginning:
+    def take(self, prompt: list[int], *, is_shared: bool = False) -> Beginning:
         """See PrefixCache.take."""
-        return self.memory.take(prompt)
+        return self.memory.take(prompt, is_shared=is_shared)
 
     def keep(
         self,

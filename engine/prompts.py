@@ -8,8 +8,10 @@ from typing import Any
 from jinja2 import TemplateError
 
 from engine.errors import FieldError, RequestError
-from engine.openai_wire import ChatCall, CompletionCall, Options
-from engine.request import GenerationRequest, ModelInfo
+from engine.forced_form import grammar_of
+from engine.openai_wire import ChatCall, CompletionCall
+from engine.options import Options
+from engine.request import GenerationRequest, ModelInfo, Speculation
 
 
 class Prompter:
@@ -25,10 +27,15 @@ class Prompter:
         options = call.options
         self._check_ids("logit_bias", options.sampling.logit_bias)
         self._check_ids("stop_token_ids", options.stop_tokens)
+        if options.top_logprobs is not None:
+            _ = self._info.vocabulary.tokens  # told now if it cannot be had, and built off the event loop
+        self._check_method(options.speculation)
         prompt = self._chat(call) if isinstance(call, ChatCall) else self._completion(call)
         return GenerationRequest(
             id=request_id or uuid.uuid4().hex,
             prompt=prompt,
+            grammar=grammar_of(call, prompt, self._info) if isinstance(call, ChatCall) else None,
+            top_logprobs=options.top_logprobs,
             max_tokens=options.max_tokens or self._info.context_length,
             sampling=options.sampling,
             stop_tokens=self._stop_tokens(options),
@@ -60,6 +67,12 @@ class Prompter:
             return tuple(self._tokenizer.encode(call.prompt))
         except (TypeError, ValueError) as error:
             raise FieldError("prompt", f"cannot be tokenized: {error}") from error
+
+    def _check_method(self, speculation: Speculation) -> None:
+        if speculation.method not in self._info.methods:
+            raise FieldError(
+                "speculation.method", f"{speculation.method} is not set up here; use {', '.join(self._info.methods)}"
+            )
 
     def _check_ids(self, field: str, ids: Any) -> None:
         wrong = next((token for token in ids if not 0 <= token < self._info.vocab_size), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,7 +50,19 @@ class Proposal:
 class Proposer:
     """Two drafters on one sequence."""
 
-    def __init__(self, free: Drafter, paid: PaidDrafter | None, policy: DraftPolicy) -> None:
+    def __init__(
+        self,
+        free: Drafter,
+        paid: PaidDrafter | None,
+        policy: DraftPolicy,
+        *,
+        permitted: Callable[[Draft], Draft] = lambda draft: draft,
+        longest: int | None = None,
+    ) -> None:
+        """`permitted` cuts a free draft where it breaks the sequence's grammar. A paid one is verified as it is, for
+        only its whole width has been measured; what breaks the grammar is never chosen."""
+        self._permitted = permitted
+        self._longest = longest
         self._free = free
         self._paid = paid
         self._policy = policy
@@ -67,8 +80,8 @@ class Proposer:
     def propose(self, context: int, room: int, *, is_ahead: bool) -> Proposal:
         """What to verify with room for `room` tokens; `is_ahead`: a plain step is under way, so nothing can be now."""
         policy = self._policy
-        limit = min(policy.widest, room - 1)
-        free = self._free.propose(limit)
+        limit = min(policy.widest, room - 1, policy.widest if self._longest is None else self._longest)
+        free = self._permitted(self._free.propose(limit))
         k = policy.choose(context, free)
         free = Draft(free.tokens[:k], free.kind)
         if self._paid is None:

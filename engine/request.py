@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from engine.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from engine.grammar import Grammar
 
 Finish = Literal["stop", "length"]
 Phase = Literal["prefill", "decode"]
@@ -34,11 +40,24 @@ class Sampling:
 
 
 @dataclass(frozen=True)
+class Speculation:
+    """What one request says of drafts: by which method, and how many tokens at most (None: as the engine is set)."""
+
+    method: Method = "auto"
+    max_tokens: int | None = None
+
+
+NO_SPECULATION = Speculation("off")
+
+
+@dataclass(frozen=True)
 class GenerationRequest:
     """One prompt to continue.
 
-    `stop_tokens` end the generation; the one that did is part of the last batch. `speculation` None leaves the choice
-    to the engine, False decodes plainly. `content_class` tells kinds of content apart for the acceptance statistics.
+    `stop_tokens` end the generation; the one that did is part of the last batch. With `max_tokens` 0 the prompt is only
+    fed. `top_logprobs` asks for log-probabilities, and for so many of the likeliest tokens beside the chosen one (None:
+    for none at all). The answer follows `grammar`. The last `begun` tokens of `prompt` are answer already.
+    `is_choice`: one of several answers to a prompt that has just been fed for all of them.
     """
 
     id: str
@@ -46,17 +65,36 @@ class GenerationRequest:
     max_tokens: int
     sampling: Sampling = Sampling()
     stop_tokens: frozenset[int] = frozenset()
-    speculation: bool | None = None
-    content_class: str = ""
+    speculation: Speculation = Speculation()
+    top_logprobs: int | None = None
+    grammar: Grammar | None = None
+    begun: int = 0
+    is_choice: bool = False
+
+
+@dataclass(frozen=True)
+class TokenScore:
+    """The log-probability of a chosen token, and of the likeliest ones at its place, the likeliest first.
+
+    It is what the model itself says: before temperature, penalties, biases and a grammar.
+    """
+
+    token: int
+    logprob: float
+    likeliest: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """The tokens of one step or cycle, in order; `from_draft` of them were accepted drafts."""
+    """The tokens of one step or cycle, in order; `from_draft` of them were accepted drafts.
+
+    `scores` are those of the tokens, where they are asked for.
+    """
 
     tokens: tuple[int, ...]
     finish: Finish | None = None
     from_draft: int = 0
+    scores: tuple[TokenScore, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,13 +126,22 @@ class Usage:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The loaded model as the wire needs it. `tokenizer` is mlx-lm's TokenizerWrapper."""
+    """The loaded model as the wire needs it. `tokenizer` is mlx-lm's TokenizerWrapper.
+
+    `methods` are those of speculation that a request may name.
+    """
 
     id: str
     tokenizer: Any
     vocab_size: int
     context_length: int
     eos_ids: frozenset[int]
+    methods: tuple[Method, ...] = ("off", "auto")
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """What each token stands for; built when it is first asked."""
+        return Vocabulary(self.tokenizer, self.vocab_size, self.eos_ids)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from typing import cast
 
 import mlx.core as mx
 from mlx_lm.sample_utils import LogitsProcessor, apply_min_p, apply_top_k, apply_top_p, make_logits_processors
 
+from engine.grammar import Matcher
 from engine.request import Sampling
 
 PENALTY_CONTEXT = 20
@@ -20,17 +22,19 @@ PENALTY_CONTEXT = 20
 
 
 class Chooser:
-    """Chooses the tokens of one request."""
+    """Chooses the tokens of one request, among those that its grammar allows, if it has one."""
 
-    def __init__(self, sampling: Sampling) -> None:
+    def __init__(self, sampling: Sampling, matcher: Matcher | None = None) -> None:
+        self.matcher = matcher
         self._sampling = sampling
         self._seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
         self._processors = _processors(sampling)
         self.looks_back = max(
             sampling.repetition_context_size if sampling.repetition_penalty != 1 else 0,
             PENALTY_CONTEXT if sampling.presence_penalty or sampling.frequency_penalty else 0,
+            1 if matcher else 0,
         )
-        """How many tokens before a choice its penalties need to see."""
+        """How many tokens before a choice its penalties and its grammar need to see."""
 
     def __call__(self, logits: mx.array, position: int, before: mx.array) -> mx.array:
         """Choose one token a row.
@@ -39,24 +43,30 @@ class Chooser:
         drafted, ending with the input of the last row; as many as `looks_back` for row 0. Returns [n].
         """
         rows = logits.shape[0]
-        if self.has_penalties:
+        if self._processors:
             logits = mx.concatenate(
-                [self.penalised(logits[row : row + 1], before[: before.size - rows + 1 + row]) for row in range(rows)]
+                [self._penalised(logits[row : row + 1], before[: before.size - rows + 1 + row]) for row in range(rows)]
             )
+        if self.matcher:
+            logits = _masked(self.matcher, logits, position, before[before.size - rows :])
         return self.picked(logits, position)
 
     @property
-    def has_penalties(self) -> bool:
-        """Whether logits are changed before a token is picked."""
-        return bool(self._processors)
+    def changes_logits(self) -> bool:
+        """Whether logits are changed before a token is picked: by penalties, biases or a grammar."""
+        return bool(self._processors or self.matcher)
 
     @property
     def is_greedy(self) -> bool:
         """Whether the likeliest token is picked, whatever the seed and the position."""
         return self._sampling.temperature == 0
 
-    def penalised(self, row: mx.array, before: mx.array) -> mx.array:
-        """The logits [1, vocabulary] of one row with penalties and biases; `before` [m] ends with the row's input."""
+    def changed(self, row: mx.array, position: int, before: mx.array) -> mx.array:
+        """The logits [1, vocabulary] that a token is picked from; `before` [m] ends with the row's input."""
+        row = self._penalised(row, before)
+        return _masked(self.matcher, row, position, before[-1:]) if self.matcher else row
+
+    def _penalised(self, row: mx.array, before: mx.array) -> mx.array:
         for processor in self._processors:
             row = processor(before, row)
         return row
@@ -84,6 +94,15 @@ class Chooser:
     def _key(self, position: int) -> mx.array:
         digest = hashlib.blake2b(f"{self._seed}:{position}".encode(), digest_size=8).digest()
         return mx.random.key(int.from_bytes(digest, "little"))
+
+
+def _masked(matcher: Matcher, logits: mx.array, position: int, inputs: mx.array) -> mx.array:
+    """The logits of what the grammar forbids after each of `inputs` become minus infinity."""
+    mx.async_eval(logits)  # type: ignore[no-untyped-call]  # the device goes on while the grammar is followed
+    allowed = matcher.masks(cast("list[int]", inputs.tolist()), position)
+    mask = mx.zeros(logits.shape, mx.bool_)
+    mask[:, : allowed.shape[1]] = mx.array(allowed[:, : logits.shape[1]])
+    return mx.where(mask, logits, -mx.inf)
 
 
 def _processors(sampling: Sampling) -> list[LogitsProcessor]:

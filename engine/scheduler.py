@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -19,13 +20,13 @@ from engine.controller import Controller
 from engine.costs import Costs
 from engine.drafters import NoDrafter
 from engine.drafters.load import Drafters, drafters_for
+from engine.errors import grammar_error
 from engine.fingerprint import fingerprint_of
 from engine.job import finish_of
-from engine.plain import Sequence
+from engine.plain import Sequence, sequence_for
 from engine.prefill import Prefill
 from engine.prefixes import Prefixes
 from engine.request import EngineSettings, GenerationRequest, ModelInfo, Phase, TokenBatch, Usage
-from engine.sampling import Chooser
 from engine.speculate import decode
 from engine.tally import Tally
 
@@ -40,7 +41,6 @@ class Scheduler:
     def __init__(
         self, loaded: model.LoadedModel, settings: EngineSettings, tell: model.LoadProgress = lambda *_: None
     ) -> None:
-        self.info: ModelInfo = loaded.info
         self.tally = Tally()
         self.phase: Phase | None = None
         self.usage = Usage()
@@ -50,6 +50,7 @@ class Scheduler:
         widest = max(0, settings.max_draft)
         self.controller = Controller(Costs(), Acceptance(widest), widest=widest)
         self._drafters = drafters_for(loaded, settings, tell)
+        self.info: ModelInfo = dataclasses.replace(loaded.info, methods=self._drafters.methods)
         self._can_batch = all(type(layer) is KVCache for layer in self._new_cache())
         self._batch: Batch | None = None
         self._idle_work: Iterator[None] = iter(())
@@ -94,22 +95,17 @@ class Scheduler:
         `is_begun`: it is the rest of one that was counted before.
         """
         tokens = list(request.prompt)
-        found = self._prefixes.take(tokens)
+        found = self._prefixes.take(tokens, is_shared=request.is_choice)
         cached = found.length
-        drafters = Drafters(NoDrafter()) if request.speculation is False else self._drafters
-        sequence = Sequence(
-            self._model,
-            found.cache or self._new_cache(),
-            Chooser(request.sampling),
-            tokens,
-            cached,
-            taps=drafters.paid.taps if drafters.paid else None,
-            marks=found.marks,
+        drafters = self._drafters.only(request.speculation.method)
+        taps = drafters.paid.taps if drafters.paid else None
+        sequence = sequence_for(
+            request, self._model, found.cache or self._new_cache(), cached, taps=taps, marks=found.marks
         )
         if drafters.paid:
             drafters.paid.recall(found.memory)
         self.usage = Usage(prompt_tokens=len(tokens), cached_tokens=cached)
-        if not is_begun:
+        if not is_begun and not request.is_choice:
             self.tally.count_request(len(tokens), cached)
         try:
             self.phase = "prefill"
@@ -129,6 +125,8 @@ class Scheduler:
 
     def _generate(self, sequence: Sequence, request: GenerationRequest, drafters: Drafters) -> Iterator[TokenBatch]:
         room = min(request.max_tokens, self.info.context_length - len(sequence.tokens))
+        if room <= 0:
+            yield TokenBatch((), "length")
         published = time.monotonic()
         steps = decode(
             sequence,
@@ -138,6 +136,7 @@ class Scheduler:
             policy=self.controller,
             spend=self.tally.spend,
             paid=drafters.paid,
+            longest=request.speculation.max_tokens,
         )
         for step in steps:
             context, count = len(sequence.tokens), len(step.tokens)
@@ -151,7 +150,10 @@ class Scheduler:
                 self._publish()
             room -= count
             finish = finish_of(step.tokens[-1], room, request.stop_tokens)
-            yield TokenBatch(step.tokens, finish, step.accepted)
+            scores = sequence.scores.take() if sequence.scores else ()
+            yield TokenBatch(step.tokens, finish, step.accepted, scores)
+            if not finish and sequence.chooser.matcher and sequence.chooser.matcher.fault:
+                raise grammar_error(sequence.chooser.matcher.fault)
 
     def work_idly(self) -> bool:
         """Do a little of what is worth doing while nobody waits; False when there is nothing left."""

@@ -8,14 +8,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
+from engine.choices import Choices, choices_of, prompt_of
 from engine.decode_thread import DecodeThread
 from engine.errors import ModelMissingError, NotReadyError, OverloadedError
 from engine.openai_wire import ChatCall, CompletionCall
 from engine.prompts import Prompter
 from engine.reading import Reading
-from engine.request import EngineSettings, ModelInfo
+from engine.request import EngineSettings, GenerationRequest, ModelInfo
 
 Result = TypeVar("Result")
 log = logging.getLogger("engine")
@@ -54,8 +56,11 @@ class Service:
         """Do what takes long with a long prompt where it holds nobody up."""
         return await asyncio.get_running_loop().run_in_executor(self._texts, work, *arguments)
 
-    async def begin(self, call: ChatCall | CompletionCall, request_id: str) -> Reading:
-        """Queue a call; its text comes out of the Reading. Raises EngineError where it cannot be served."""
+    async def begin(self, call: ChatCall | CompletionCall, request_id: str) -> Choices:
+        """Queue a call; its text comes out of the Choices. Raises EngineError where it cannot be served.
+
+        Where several answers are wanted, their prompt is fed first, once.
+        """
         if self.info is None or self._prompter is None:
             raise NotReadyError(self.doing)
         if call.options.model not in (None, self.info.id):
@@ -63,7 +68,20 @@ class Service:
         if self.in_flight > MOST_IN_FLIGHT:
             raise OverloadedError(MOST_IN_FLIGHT)
         request = await self.off_loop(self._prompter.request, call, request_id)
-        return Reading(self.thread.submit(request), call, self.info)
+        reads = partial(self._read, call=call, info=self.info)
+        if call.options.choices == 1:
+            return Choices([reads(request)])
+        prompt = self.thread.submit(prompt_of(request))
+        return Choices([], prompt, lambda: [reads(one) for one in choices_of(request, call.options.choices)])
+
+    def _read(self, request: GenerationRequest, call: ChatCall | CompletionCall, info: ModelInfo) -> Reading:
+        return Reading(self.thread.submit(request), call, info)
+
+    def bytes_of(self, token: int) -> bytes:
+        """What a token adds to the text."""
+        if self.info is None:
+            raise NotReadyError(self.doing)
+        return self.info.vocabulary.bytes_of(token)
 
     def health(self) -> dict[str, Any]:
         """What /health answers; `status` is ok, loading or draining."""

@@ -61,16 +61,17 @@ def decode(
     policy: Policy,
     spend: Spend,
     paid: PaidDrafter | None = None,
+    longest: int | None = None,
 ) -> Iterator[Step]:
     """Decode until a token of `stops`, which is the last one given, or `room` tokens.
 
-    `drafter` is asked at each step, `paid` when the policy orders it.
+    `drafter` is asked at each step, `paid` when the policy orders it; for `longest` tokens at most.
     `spend` is told where the time went: (`backbone`, `draft`, `sample` or `cache`, seconds).
     """
     pipeline = Pipeline(sequence)
     laps = _Laps(spend)
     ended = time.monotonic()
-    proposer = Proposer(drafter, paid, policy)
+    proposer = Proposer(drafter, paid, policy, permitted=sequence.permitted, longest=longest)
     proposer.begin(sequence.tokens)
     policy.sequence_began()
     cleared = len(sequence.tokens)
@@ -117,6 +118,8 @@ def _cycle(
     accepted = next((index for index, token in enumerate(draft) if rows[index] != token), len(draft))
     kept = next((index for index in range(accepted) if rows[index] in stops), accepted) + 1
     sequence.tokens += rows[:kept]
+    if sequence.scores is not None:
+        sequence.scores.keep(sequence.scores.score(logits[:kept], chosen[:kept]), rows[:kept])
     laps.end("sample")
     rewind(sequence.cache, sequence.fed, len(sequence.tokens) - 1)
     sequence.fed = len(sequence.tokens) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
@@ -18,7 +18,7 @@ from engine.drafters.dflash_model import DFlashArgs, DFlashModel
 from engine.drafters.draft_model import DraftModelDrafter
 from engine.drafters.ngram import NgramDrafter
 from engine.errors import ModelError
-from engine.request import EngineSettings
+from engine.request import EngineSettings, Method
 from engine.rollback import can_rewind, why_not
 
 MINI = Path(__file__).with_name("dflash_mini")
@@ -44,6 +44,19 @@ class Drafters:
         """The name that /stats shows."""
         names = [drafter.method for drafter in (self.free, self.paid) if drafter is not None]
         return "+".join(name for name in names if name != NoDrafter.method) or NoDrafter.method
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """What a request may choose among."""
+        named = [drafter.method for drafter in (self.free, self.paid) if drafter is not None]
+        return "off", "auto", *(method for method in get_args(Method) if method in named and method != "off")
+
+    def only(self, method: Method) -> Drafters:
+        """Those of one method; of `auto`, all."""
+        if method == "auto":
+            return self
+        free = self.free if self.free.method == method else NoDrafter()
+        return Drafters(free, self.paid if self.paid and self.paid.method == method else None)
 
 
 def drafters_for(target: model.LoadedModel, settings: EngineSettings, tell: model.LoadProgress) -> Drafters:

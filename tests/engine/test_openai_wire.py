@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from engine.errors import FieldError, RequestError
 from engine.openai_answers import Answer, speculation_object, usage_object
 from engine.openai_wire import parse_chat, parse_completion
-from engine.request import Sampling, Usage
+from engine.request import NO_SPECULATION, Sampling, Speculation, Usage
 from engine.tool_calls import ToolCall
 
+TOOLS = [{"type": "function", "function": {"name": "f"}}]
 HELLO = [{"role": "user", "content": "hello"}]
 
 
@@ -31,7 +32,7 @@ def test_a_bare_chat_has_openais_defaults():
     assert call.messages == HELLO
     assert call.options.sampling == Sampling()
     assert (call.options.max_tokens, call.options.stream, call.options.include_usage) == (None, False, False)
-    assert (call.options.stops, call.options.ignore_eos, call.options.speculation) == ((), False, None)
+    assert (call.options.stops, call.options.ignore_eos, call.options.speculation) == ((), False, Speculation())
 
 
 def test_every_sampling_field_arrives():
@@ -88,6 +89,39 @@ def test_tools_go_unless_none_may_be_called():
     assert chat(tools=tools, tool_choice="none").tools == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "speculation"),
+    [
+        ({"speculation": {"method": "off"}}, NO_SPECULATION),
+        ({"speculation": {"method": "ngram", "max_tokens": 3}}, Speculation("ngram", 3)),
+        ({"speculation": {"max_tokens": 0}}, Speculation("auto", 0)),
+        ({"freshlane": {"speculation": False}}, NO_SPECULATION),
+        ({"freshlane": {"speculation": True}}, Speculation()),
+    ],
+)
+def test_a_request_may_say_how_it_is_drafted(fields, speculation):
+    assert chat(**fields).options.speculation == completion(**fields).options.speculation == speculation
+
+
+def test_answers_of_a_given_form_are_read():
+    named = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {"type": "array"}}}
+    assert chat(response_format=named).schema == {"type": "array"}
+    assert chat(response_format={"type": "json_object"}).schema == {"type": "object"}
+    assert chat(response_format={"type": "text"}).schema is None
+    assert chat(response_format={"type": "json_object"}, tools=TOOLS, tool_choice="none").tools == []
+    forced = {0: {"name": "f", "parameters": {"type": "object"}}}
+    for choice in ("required", {"type": "function", "function": {"name": "f"}}):
+        assert chat(tools=TOOLS, tool_choice=choice).forced == forced
+    assert chat(tools=TOOLS, tool_choice="auto").forced == {}
+
+
+def test_log_probabilities_and_choices_are_read():
+    assert chat(logprobs=True).options.top_logprobs == completion(logprobs=0).options.top_logprobs == 0
+    assert chat(logprobs=True, top_logprobs=20).options.top_logprobs == 20
+    assert chat(logprobs=False).options.top_logprobs is completion(logprobs=False).options.top_logprobs is None
+    assert (chat(n=3).options.choices, completion(n=3, best_of=3).options.choices) == (3, 3)
+
+
 @pytest.mark.parametrize("stop", ["x", ["x"], ["x", "yz"]])
 def test_stop_is_a_string_or_several(stop):
     assert chat(stop=stop).options.stops == tuple([stop] if isinstance(stop, str) else stop)
@@ -110,11 +144,29 @@ def test_a_top_p_of_zero_leaves_the_likeliest_token():
 @pytest.mark.parametrize(
     ("field", "fields"),
     [
-        ("n", {"n": 2}),
-        ("logprobs", {"logprobs": True}),
-        ("logprobs", {"top_logprobs": 3}),
-        ("response_format", {"response_format": {"type": "json_object"}}),
+        ("n", {"n": 0}),
+        ("n", {"n": 17}),
+        ("logprobs", {"logprobs": 1}),
+        ("top_logprobs", {"top_logprobs": 3}),
+        ("top_logprobs", {"logprobs": True, "top_logprobs": 21}),
+        ("response_format.type", {"response_format": {"type": "yaml"}}),
+        ("response_format.json_schema.schema", {"response_format": {"type": "json_schema", "json_schema": {}}}),
+        (
+            "response_format.json_schema.schema",
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": 3}}},
+        ),
+        ("response_format", {"response_format": {"type": "json_object"}, "tools": TOOLS}),
+        ("ignore_eos", {"response_format": {"type": "json_object"}, "ignore_eos": True}),
         ("tool_choice", {"tool_choice": "required"}),
+        ("tool_choice", {"tool_choice": "sometimes", "tools": TOOLS}),
+        ("tool_choice", {"tool_choice": {"type": "function", "function": {"name": "g"}}, "tools": TOOLS}),
+        ("tools[0].function.name", {"tool_choice": "required", "tools": [{}]}),
+        ("functions", {"functions": TOOLS}),
+        ("guided_json", {"guided_json": {}}),
+        ("modalities", {"modalities": ["text", "audio"]}),
+        ("speculation.method", {"speculation": {"method": "magic"}}),
+        ("speculation.draft", {"speculation": {"draft": "x"}}),
+        ("speculation.max_tokens", {"speculation": {"max_tokens": -1}}),
         ("temperature", {"temperature": -1}),
         ("temperature", {"temperature": "hot"}),
         ("temperature", {"temperature": True}),
@@ -155,8 +207,9 @@ def test_what_is_wrong_in_a_chat_is_named(field, fields):
 @pytest.mark.parametrize(
     ("field", "fields"),
     [
-        ("logprobs", {"logprobs": 0}),
-        ("logprobs", {"logprobs": 5}),
+        ("logprobs", {"logprobs": 6}),
+        ("logprobs", {"logprobs": True}),
+        ("response_format", {"response_format": {"type": "json_object"}}),
         ("echo", {"echo": True}),
         ("suffix", {"suffix": "x"}),
         ("best_of", {"best_of": 3}),
@@ -185,6 +238,7 @@ JSON = st.recursive(
     max_leaves=6,
 )
 NAMES = ["messages", "prompt", "stop", "logit_bias", "temperature", "seed", "tools", "stream_options", "n", "freshlane"]
+NAMES += ["tool_choice", "response_format", "speculation", "logprobs", "top_logprobs", "modalities"]
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), JSON))
@@ -224,9 +278,9 @@ def test_speculation_and_times_stand_beside_it():
 
 def test_tool_calls_are_numbered_over_the_whole_answer():
     answer, calls = Answer("chat", "c", 1, "m"), (ToolCall("f", "{}"), ToolCall("g", '{"x": 1}'))
-    streamed = answer.calls_chunk(calls, 3)["choices"][0]["delta"]["tool_calls"]
+    streamed = answer.calls_chunk(1, calls, 3)["choices"][0]["delta"]["tool_calls"]
     assert [call["index"] for call in streamed] == [3, 4]
-    message = answer.whole("", "tool_calls", USAGE, calls)["choices"][0]["message"]
+    message = answer.choice(1, "", "tool_calls", calls)["message"]
     assert message["content"] is None
     assert message["tool_calls"][1]["function"] == {"name": "g", "arguments": '{"x": 1}'}
     assert len({call["id"] for call in message["tool_calls"]}) == 2
@@ -234,11 +288,11 @@ def test_tool_calls_are_numbered_over_the_whole_answer():
 
 def test_chunks_and_answers_carry_their_kinds():
     talk, text = Answer("chat", "c", 1, "m"), Answer("text", "t", 1, "m")
-    assert talk.first_chunk()["choices"][0]["delta"]["role"] == "assistant"
-    assert text.first_chunk() is None
-    assert talk.chunk("x", None)["choices"][0]["delta"] == {"content": "x"}
-    assert talk.chunk("", "stop")["choices"][0] == {"index": 0, "delta": {}, "finish_reason": "stop"}
-    assert text.chunk("x", "length")["choices"][0]["text"] == "x"
+    assert talk.first_chunk(0)["choices"][0]["delta"]["role"] == "assistant"
+    assert text.first_chunk(0) is None
+    assert talk.chunk(0, "x", None)["choices"][0]["delta"] == {"content": "x"}
+    assert talk.chunk(0, "", "stop")["choices"][0] == {"index": 0, "delta": {}, "finish_reason": "stop"}
+    assert text.chunk(2, "x", "length")["choices"][0]["text"] == "x"
     assert talk.usage_chunk(USAGE)["choices"] == []
-    assert talk.whole("x", "stop", USAGE)["choices"][0]["message"]["content"] == "x"
-    assert text.whole("x", "stop", USAGE)["object"] == "text_completion"
+    assert talk.choice(0, "x", "stop")["message"]["content"] == "x"
+    assert text.whole([text.choice(0, "x", "stop")], USAGE)["object"] == "text_completion"

@@ -6,7 +6,7 @@ import pytest
 from tiny_model import assert_same_up_to_ties, reference
 
 from engine import model
-from engine.request import EngineSettings, GenerationRequest, Sampling
+from engine.request import NO_SPECULATION, EngineSettings, GenerationRequest, Sampling, Speculation
 from engine.scheduler import Scheduler
 
 pytestmark = pytest.mark.model
@@ -33,7 +33,7 @@ def test_it_knows_the_capital_of_france(loaded):
     assert "Paris" in loaded.info.tokenizer.decode(tokens)
 
 
-@pytest.mark.parametrize("speculation", [False, None], ids=["plain", "auto"])
+@pytest.mark.parametrize("speculation", [NO_SPECULATION, Speculation()], ids=["plain", "auto"])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_its_answers_are_those_of_mlx_lm(loaded, question, speculation):
     scheduler = Scheduler(loaded, EngineSettings("smollm2-135m"))

@@ -145,7 +145,7 @@ async def test_speculation_changes_no_character(http, url):
 @pytest.mark.parametrize(
     ("path", "body", "refusal"),
     [
-        ("/v1/completions", {"prompt": PROMPT, "n": 2}, (400, "n: ")),
+        ("/v1/completions", {"prompt": PROMPT, "n": 20}, (400, "n: ")),
         ("/v1/completions", {"prompt": ""}, (400, "empty")),
         ("/v1/completions", {"prompt": [999]}, (400, "999 is no token id")),
         ("/v1/completions", {"prompt": PROMPT, "logit_bias": {"48": 1}}, (400, "logit_bias")),

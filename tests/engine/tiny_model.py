@@ -13,10 +13,12 @@ from mlx.utils import tree_flatten, tree_map
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.models.llama import Model, ModelArgs
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from engine.drafters import Draft, Drafter, PaidDrafter
+from engine.grammar import Grammar, Matcher
+from engine.logprobs import Scores
 from engine.plain import Sequence
 from engine.proposals import Order
 from engine.request import Sampling
@@ -25,6 +27,17 @@ from engine.speculate import decode
 
 VOCABULARY = 48
 EOS = 47
+JSON_WORDS = (
+    *'{}[]":,.-ĠĊ\\0123456789abcdefglmnrstu',
+    *('":', "true", '",', '{"', "}}"),
+    *("Ã", "©"),  # the two bytes of é
+    *("<think>", "</think>", "<tool_call>", "</tool_call>"),
+)
+"""A vocabulary that JSON can be written in, and that has the markers of reasoning and of tool calls."""
+JSON_CHAT = (
+    "{% for message in messages %}[{{ message.content }}]{% endfor %}"
+    "{% if tools %}{# <tool_call> tool_call.name #}{% endif %}{% if enable_thinking %}<think>{% endif %}"
+)
 WIDTHS = (0, 1, 2, 3, 7, 15)
 CONFIG = {
     "model_type": "llama",
@@ -56,19 +69,21 @@ def tiny_model(seed: int = 0) -> Module:
     return model
 
 
-def write_tiny_model(folder: Path, seed: int = 0, **config: object) -> Path:
+def write_tiny_model(folder: Path, seed: int = 0, *, is_json: bool = False, **config: object) -> Path:
     """The same model as a folder in Hugging Face's layout, with a tokenizer of one token a character.
 
-    Its chats are the contents of the messages, each in brackets.
+    Its chats are the contents of the messages, each in brackets. `is_json`: with JSON_WORDS for its vocabulary.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mx.save_safetensors(str(folder / "model.safetensors"), dict(tree_flatten(tiny_model(seed).parameters())))
     (folder / "config.json").write_text(json.dumps({**CONFIG, **config}))
-    words = [chr(ord("0") + token) for token in range(VOCABULARY - 1)] + ["<eos>"]
+    words = JSON_WORDS if is_json else [chr(ord("0") + token) for token in range(VOCABULARY - 1)]
+    words = [*words, *(f"<unused{spare}>" for spare in range(EOS - len(words))), "<eos>"]
     tokenizer = Tokenizer(models.BPE(vocab={word: token for token, word in enumerate(words)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    chat = "{% for message in messages %}[{{ message.content }}]{% endfor %}"
+    tokenizer.add_tokens([AddedToken(word, normalized=False) for word in words if word.endswith(("think>", "call>"))])
+    chat = JSON_CHAT if is_json else "{% for message in messages %}[{{ message.content }}]{% endfor %}"
     wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", chat_template=chat)
     wrapped.save_pretrained(folder)
     return folder
@@ -149,10 +164,14 @@ def decoded(
     sampling: Sampling | None = None,
     stops: frozenset[int] = frozenset(),
     paid: PaidDrafter | None = None,
+    grammar: Grammar | None = None,
+    scores: Scores | None = None,
 ) -> list[int]:
     """What our loop gives, checking after every step that cache and tokens belong together."""
-    chooser = Chooser(sampling or Sampling(temperature=0))
-    sequence = Sequence(model, make_prompt_cache(model), chooser, list(prompt), taps=paid.taps if paid else None)
+    matcher = Matcher(grammar, prompt) if grammar else None
+    chooser = Chooser(sampling or Sampling(temperature=0), matcher)
+    taps = paid.taps if paid else None
+    sequence = Sequence(model, make_prompt_cache(model), chooser, list(prompt), taps=taps, scores=scores)
     if len(prompt) > 1:
         sequence.forward(mx.array(prompt[:-1]))
     output: list[int] = []
