@@ -81,8 +81,8 @@ class Refusals(Acts):
         )
         began, before = screen.elapsed_s(), len(self._slow)
         async with AsyncExitStack() as slow:
-            await slow.enter_async_context(slowed(pid, cores / FACTOR))
             await slow.enter_async_context(slowed(_reference_of(self.stage), REFERENCE_CORES))
+            await slow.enter_async_context(slowed(pid, cores / FACTOR))
             await facts.until(
                 lambda: len(self._slow) >= before + SLOW_RUNS and _is_host_slow(facts.lane),
                 SEEN_WITHIN_S,
@@ -96,9 +96,9 @@ class Refusals(Acts):
             SEEN_WITHIN_S,
             "the verdict to lift itself",
         )
-        ratio = facts.lane["verdict"]["ratio"]
+        of_fresh = facts.rates[-1] / facts.fresh_tok_s if facts.fresh_tok_s else None
         took = length(screen.elapsed_s() - began)
-        screen.tell("verdict", f"lifted by itself after {took}: the worker is at {share(ratio)} of fresh", "good")
+        screen.tell("verdict", f"lifted by itself after {took}: the worker is at {share(of_fresh)} of fresh", "good")
 
     async def _long_context(self, short: list[Answer]) -> None:
         facts, screen = self.facts, self.screen

@@ -64,6 +64,8 @@ def main() -> None:
     """Slow the process that the command line names; any ending signal is turned into an orderly end."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
+    sys.stdout.write("from now on\n")
+    sys.stdout.flush()
     with contextlib.suppress(ProcessLookupError):
         slow(int(sys.argv[1]), float(sys.argv[2]), sys.stdin.fileno())
 

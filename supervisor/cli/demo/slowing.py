@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+BEGIN_S = 30.0
 END_S = 5.0
 
 
@@ -19,9 +20,12 @@ async def slowed(pid: int, cores: float) -> AsyncIterator[None]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "supervisor.cli.demo.slower", str(pid), str(cores)),
         stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is for the demo, which then ends this one
     )
     try:
+        if process.stdout:
+            await asyncio.wait_for(process.stdout.readline(), BEGIN_S)
         yield
     finally:
         if process.stdin:

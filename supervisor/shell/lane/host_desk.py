@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from supervisor.core.host_check import HostCheck, Reading
+from supervisor.core.host_check import OWN_CORES, HostCheck, Reading
 from supervisor.core.reading_budget import ReadingBudget
 from supervisor.core.samples import Sample, Void
 from supervisor.settings import LaneSettings
 from supervisor.shell.lane.surroundings import Surroundings
+from supervisor.shell.machine.rest import rests
 
 STILL_HOLDS_S = 0.5
 """A reading so young need not be taken again: the runs of a burst follow each other at once."""
@@ -35,7 +36,7 @@ class HostDesk:
         return self.settings.canary.host_check == "auto"
 
     async def read(self, worker_cpu_s: Callable[[], float]) -> Reading:
-        """Take a reading, unless the lane does not want it or has spent what it may cost.
+        """Take a reading once the worker rests, unless the lane does not want it or has spent what it may cost.
 
         ``worker_cpu_s`` tells the processor time that the lane's own worker has used so far.
         """
@@ -44,7 +45,9 @@ class HostDesk:
             return self._last[1]
         if not self.is_on or not self._budget.can_afford(began, self.settings.canary.budget):
             return Reading()
-        used_s = worker_cpu_s()
+        if not await rests(worker_cpu_s, OWN_CORES):
+            return Reading()
+        began, used_s = self._around.clock.now(), worker_cpu_s()
         seconds = await self._around.reference.read()
         took_s = self._around.clock.now() - began
         self._budget.spent(took_s)
