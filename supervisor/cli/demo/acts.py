@@ -25,9 +25,6 @@ QUESTIONS = (
     "How do bees make honey?",
     "What does the moon do to the sea?",
 )
-FRESH_RUNS = 10
-"""Canary runs that the baseline shall rest on."""
-
 LOADED_WITHIN_S = 900.0
 """The first time, the model is fetched and converted."""
 MEASURED_WITHIN_S = 120.0
@@ -35,6 +32,9 @@ MEASURED_WITHIN_S = 120.0
 
 class Acts:
     """Plays add their own acts to these."""
+
+    fresh_runs = 10
+    """Canary runs that the baseline shall rest on."""
 
     def __init__(self, stage: Stage, daemon: Daemon, screen: Screen) -> None:
         self.stage = stage
@@ -71,7 +71,7 @@ class Acts:
         await facts.look()
         self.screen.tell("start", f"the worker is up: process {facts.pid}, measured while it is fresh")
         await facts.until(
-            lambda: facts.state == "serving" and facts.fresh_tok_s and len(facts.samples) >= FRESH_RUNS,
+            lambda: facts.state == "serving" and facts.fresh_tok_s and len(facts.samples) >= self.fresh_runs,
             MEASURED_WITHIN_S,
             "the first canaries",
         )

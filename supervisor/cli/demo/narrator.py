@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from supervisor.cli.demo.screen import Screen
+from supervisor.core.terms import RemedyName
 from supervisor.core.words import rate, share
 
 BURST_IS_OVER_S = 6.0
@@ -22,6 +23,7 @@ class Narrator:
         self.fresh_tok_s: float | None = None
         self._screen = screen
         self._state = ""
+        self._remedy: RemedyName | None = None
         self._runs: list[float] = []
         """Of the canary that was not told of yet: the runs of a burst belong to the one that asked for it."""
         self._later = asyncio.get_running_loop().call_later(0, self._tell_runs)
@@ -49,9 +51,22 @@ class Narrator:
         self._screen.tell("canary", f"{how}, {of_fresh} of fresh")
         self._runs = []
 
+    def _tell_remedy(self, reason: str) -> None:
+        remedy = next((name for name in RemedyName if f"tries {name} " in reason), None)
+        if remedy is None or remedy is self._remedy:
+            return
+        self._tell_runs()
+        if self._remedy is None:
+            self._screen.tell(
+                "verdict", "the worker is slow: what it can undo by itself is tried before a restart", "bad"
+            )
+        self._screen.tell("remedy", f"{remedy}; canaries tell what it brings")
+        self._remedy = remedy
+
     def _told_of(self, state: str, was: str, reason: str) -> None:
         if state == self._state:
-            return  # only the reason is new
+            self._tell_remedy(reason)
+            return
         self._state = state
         self._tell_runs()
         match state:

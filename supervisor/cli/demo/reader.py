@@ -11,7 +11,7 @@ import aiohttp
 
 from supervisor.cli.sse import parse_events
 
-MAX_TOKENS = 24
+MAX_TOKENS = 16
 ANSWER_WITHIN_S = 300.0
 """A held stream gets comments all the while; only the whole has a deadline."""
 

@@ -48,6 +48,9 @@ async def play_refusals() -> int:
 class Refusals(Acts):
     """The acts, in order."""
 
+    fresh_runs = 12
+    """So many also tell what the host's reference usually takes."""
+
     def __init__(self, stage: Stage, daemon: Daemon, screen: Screen) -> None:
         super().__init__(stage, daemon, screen)
         self._slow: list[str] = []

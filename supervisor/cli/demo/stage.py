@@ -27,8 +27,9 @@ lanes:
   {lane}:
     model: smollm2-135m
     replace: in_place
+    speculation: {{method: "off"}}  # the runs that tell steps from their yield would double the canaries
     # What takes hours in life takes a minute here: the same judge, asked more often.
-    canary: {{every: 4s, prompt_tokens: [64], max_tokens: 24, max_time: 1s, idle_for: 0s, budget: 100%,
+    canary: {{every: 4s, prompt_tokens: [64], max_tokens: 16, max_time: 700ms, idle_for: 0s, budget: 100%,
              burst_budget: 100%, force_after: 4s}}
     recycle: {{min_uptime: 0s, wait_idle: 0s}}
 """

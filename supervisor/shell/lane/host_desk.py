@@ -45,15 +45,16 @@ class HostDesk:
             return self._last[1]
         if not self.is_on or not self._budget.can_afford(began, self.settings.canary.budget):
             return Reading()
-        if not await rests(worker_cpu_s, OWN_CORES):
-            return Reading()
+        reading = await self._taken(worker_cpu_s) if await rests(worker_cpu_s, OWN_CORES) else Reading()
+        self._last = (self._around.clock.now(), reading)
+        return reading
+
+    async def _taken(self, worker_cpu_s: Callable[[], float]) -> Reading:
         began, used_s = self._around.clock.now(), worker_cpu_s()
         seconds = await self._around.reference.read()
         took_s = self._around.clock.now() - began
         self._budget.spent(took_s)
-        reading = Reading(seconds, (worker_cpu_s() - used_s) / took_s if took_s > 0 else 0.0)
-        self._last = (self._around.clock.now(), reading)
-        return reading
+        return Reading(seconds, (worker_cpu_s() - used_s) / took_s if took_s > 0 else 0.0)
 
     def judged(self, sample: Sample, before: Reading, after: Reading, *, is_well: bool) -> Sample:
         """The run with what the host has to do with it; void where the host was slow. ``is_well``: nobody suspects
