@@ -1,6 +1,7 @@
 """Workers that age, hosts that are slow, contexts that are long: who is replaced, and what the record says of it.
 
-What takes hours in life takes seconds here: a probe each second, and a worker is fresh for its first seconds.
+What takes hours in life takes seconds here: a probe each second. A worker is fresh until its first request, and ages by
+what it has served, so a busy machine only makes it all last longer.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ CANARY = {
     "burst_budget": "100%",
 }
 TWO_SIZES = {**CANARY, "prompt_tokens": [256, 2048]}
-FRESH_FOR_S = 5.0
-AGED_AFTER_S = 9.0
+UNTIL_A_REQUEST = {"fresh_for": "1h", "fresh_requests": 1}
+AGED_AFTER_REQUESTS = 22
+"""Canaries and their warm-ups: by then all runs that count as fresh are in."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -35,12 +37,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 def lane(worker: dict[str, Any], **keys: Any) -> dict[str, Any]:
     """A lane that is probed each second."""
     knobs = {"tok_s": FRESH, "noise": 0.03, **worker}
-    return quick_lane(knobs, **{"canary": CANARY, "baseline": {"fresh_for": f"{FRESH_FOR_S:.0f}s"}, **keys})
+    return quick_lane(knobs, **{"canary": CANARY, "baseline": UNTIL_A_REQUEST, **keys})
 
 
 def aged(to: float) -> dict[str, Any]:
-    """Each process falls to this rate at once, some seconds after its start."""
-    return {"decay_from": FRESH, "decay_to": to, "decay_seconds": AGED_AFTER_S, "decay_shape": "step"}
+    """Each process falls to this rate at once, after so many requests."""
+    return {"decay_from": FRESH, "decay_to": to, "decay_requests": AGED_AFTER_REQUESTS, "decay_shape": "step"}
+
+
+async def no_longer_fresh(daemon: RunningDaemon) -> None:
+    """A client asks once."""
+    status, _ = await ask(daemon, chat())
+    assert status == 200
 
 
 async def recycled(daemon: RunningDaemon, trigger: str = "degraded", within_s: float = 60.0) -> dict[str, Any]:
@@ -92,7 +100,7 @@ async def test_a_worker_pinned_in_a_low_gear_is_replaced_and_the_record_says_wha
 
 async def test_where_steps_give_fewer_tokens_but_take_as_long_the_cause_is_acceptance(tmp_path: Path) -> None:
     """SGLang's report: acceptance falls to nothing, 2.9 times slower, step time unchanged."""
-    fading = {"acceptance": 0.8, "acceptance_to": 0.0, "decay_seconds": AGED_AFTER_S, "decay_shape": "step"}
+    fading = {"acceptance": 0.8, "acceptance_to": 0.0, "decay_requests": AGED_AFTER_REQUESTS, "decay_shape": "step"}
     async with running_daemon(tmp_path / "daemon", config(worker=lane(fading))) as daemon:
         await daemon.serving("worker")
         record = await recycled(daemon)
@@ -101,18 +109,18 @@ async def test_where_steps_give_fewer_tokens_but_take_as_long_the_cause_is_accep
 
 
 async def test_a_worker_that_does_not_age_is_left_alone(tmp_path: Path) -> None:
-    """llama.cpp's control: the same speed after a day; here a hundred canaries, one in ten at half rate."""
+    """llama.cpp's control: the same speed after a day; here sixty canaries, one in ten at half rate."""
     worker = lane({"noise": 0.1, "outliers": 0.1}, canary={**CANARY, "every": "300ms"})
     async with running_daemon(tmp_path / "daemon", config(worker=worker)) as daemon:
         await daemon.serving("worker")
-        await clean_runs(daemon, 100, within_s=150)
+        await clean_runs(daemon, 60, within_s=150)
         assert await daemon.recycles("worker") == []
 
 
 async def test_a_worker_slow_at_one_context_size_alone_is_named_by_that_size_and_verified_there(tmp_path: Path) -> None:
     """vLLM's report: slower only at one context size."""
     control = tmp_path / "knobs.json"
-    worker = lane({"control": control}, canary=TWO_SIZES, baseline={"fresh_for": "15s"})
+    worker = lane({"control": control}, canary=TWO_SIZES)
     async with running_daemon(tmp_path / "daemon", config(worker=worker)) as daemon:
         await daemon.serving("worker")
 
@@ -120,7 +128,8 @@ async def test_a_worker_slow_at_one_context_size_alone_is_named_by_that_size_and
             return set((await daemon.lane("worker"))["baseline"]["by_prompt_tokens"]) == {"256", "2048"}
 
         await wait_until(knows_both, 60, f"a baseline at both sizes; see {daemon.log_path}")
-        await clean_runs(daemon, 20)
+        await clean_runs(daemon, 14)
+        await no_longer_fresh(daemon)
         set_knobs(control, ms_per_1k=2.2)
         record = await recycled(daemon, within_s=90)
     assert "2048 prompt tokens" in record["reason"]
@@ -132,10 +141,11 @@ async def test_long_contexts_slow_beside_a_good_canary_are_no_reason_to_recycle(
     """The answer to FreeToken's report, where it would have been right: "that is just context"."""
     async with running_daemon(tmp_path / "daemon", config(worker=lane({"ms_per_1k": 4.0}))) as daemon:
         await daemon.serving("worker")
+        await clean_runs(daemon, 8)
         for _ in range(5):
             status, _ = await ask(daemon, chat("word " * 6000, max_tokens=40))
             assert status == 200
-        await clean_runs(daemon, 20)
+        await clean_runs(daemon, 10)
         snapshot = await verdict_is(daemon, "healthy")
         assert snapshot["state"] == "serving"
         assert await daemon.recycles("worker") == []
@@ -147,15 +157,15 @@ async def test_a_slow_host_costs_one_recycle_then_holds_off_and_lifts_when_it_is
     host.write_text("1.0")
     async with running_daemon(tmp_path / "daemon", config(worker=lane({"host_speed_file": host}))) as daemon:
         before = await daemon.serving("worker")
-        await clean_runs(daemon, 14)
+        await clean_runs(daemon, 10)
+        await no_longer_fresh(daemon)
         before = await daemon.lane("worker")
         host.write_text("0.3")
         record = await recycled(daemon)
         assert record["outcome"] == "futile"
         assert "30 min" in record["next"]
-        await clean_runs(daemon, 15)
-        status, _ = await ask(daemon, chat())
-        assert status == 200
+        await clean_runs(daemon, 8)
+        await no_longer_fresh(daemon)
         host.write_text("1.0")
         after = await verdict_is(daemon, "healthy")
         assert len(await daemon.recycles("worker")) == 1
@@ -171,7 +181,8 @@ async def test_a_recycle_that_brings_little_back_is_partial_and_not_repeated(tmp
     )
     async with running_daemon(tmp_path / "daemon", config(worker=worker)) as daemon:
         await daemon.serving("worker")
-        await clean_runs(daemon, 14)
+        await clean_runs(daemon, 10)
+        await no_longer_fresh(daemon)
         host.write_text("0.1")
 
         async def is_stopped() -> bool:
@@ -183,7 +194,7 @@ async def test_a_recycle_that_brings_little_back_is_partial_and_not_repeated(tmp
         record = await recycled(daemon)
         assert record["outcome"] == "partial"
         assert "no recycle for slowness within 30 min" in record["next"]
-        await clean_runs(daemon, 20)
+        await clean_runs(daemon, 10)
         assert [one["trigger"] for one in await daemon.recycles("worker")] == ["degraded"]
 
 
@@ -209,6 +220,7 @@ async def test_a_worker_that_reads_slowly_and_writes_well_is_named_and_stays(tmp
         tmp_path / "daemon", config(worker=lane({"control": control, "prefill_tok_s": 900}))
     ) as daemon:
         await daemon.serving("worker")
+        await no_longer_fresh(daemon)
         set_knobs(control, prefill_tok_s=250)
 
         async def is_named() -> dict[str, Any] | None:
@@ -225,7 +237,7 @@ async def test_a_worker_that_reads_slowly_and_writes_well_is_named_and_stays(tmp
 
 @pytest.mark.parametrize(("kind", "tok_s"), [("completions", FRESH), ("embeddings", 2000.0)])
 async def test_an_aged_worker_of_any_kind_is_found_and_replaced(kind: str, tok_s: float, tmp_path: Path) -> None:
-    knobs = {"decay_from": tok_s, "decay_to": tok_s / 4, "decay_seconds": AGED_AFTER_S, "decay_shape": "step"}
+    knobs = {"decay_from": tok_s, "decay_to": tok_s / 4, "decay_requests": AGED_AFTER_REQUESTS, "decay_shape": "step"}
     async with running_daemon(tmp_path / "daemon", config(worker=lane(knobs, kind=kind))) as daemon:
         await daemon.serving("worker")
         record = await recycled(daemon)
