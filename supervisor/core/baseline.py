@@ -11,41 +11,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from statistics import median
 from typing import Any, NamedTuple
 
+from supervisor.core.fresh_runs import (
+    OWN_RUNS,
+    RUNS_PER_SPAWN,
+    RUNS_THAT_TELL,
+    SPAWNS_KEPT,
+    centre,
+    drop_oldest,
+    good_spawn,
+    rates_in,
+)
 from supervisor.core.mixture import HARMLESS
-from supervisor.core.ranks import hodges_lehmann, spread
+from supervisor.core.ranks import spread
 from supervisor.core.samples import Sample
 from supervisor.core.terms import BaselineTerms
-
-RUNS_PER_SPAWN = 12
-"""Runs of one worker that count, per prompt size, until the pool is full."""
 
 RUNS_PER_LATER_SPAWN = 2
 """What each spawn adds after that, so that the pool keeps up with the machine."""
 
-OWN_RUNS = 8
-"""A worker's own first runs that make a reference."""
-
-SPAWNS_KEPT = 32
-RUNS_THAT_TELL = 5
-"""Fewer say nothing, neither of a spawn nor of the lane."""
 RUNS_WHEN_FULL = 16
 SPAWNS_WHEN_FULL = 3
-
-FAST_SHARE = 0.75
-"""A good spawn is one that, of all runs, three in four belong to spawns no faster than it."""
 
 SLOW_SPAWN = 0.85
 """A spawn below this share of a good one is left out: a spawn is at times slow by bad luck, never fast by good luck."""
 
 ERRORS_GIVEN = 2.5
 """Standard errors of a reference; it is nearly never further off."""
-
-NOT_FRESH = 0.45
-"""A run below this share of its fellows' median was not fresh at all, and is left out."""
 
 
 class Reference(NamedTuple):
@@ -106,7 +100,7 @@ class Baseline:
         spawns = self._spawns.setdefault(size, [])
         if not spawns or self._is_new_spawn.get(size, False):
             spawns.append([])
-            _drop_oldest(spawns)
+            drop_oldest(spawns)
             self._known_counted.pop(size, None)
         self._is_new_spawn[size] = False
         if len(spawns[-1]) >= self._runs_that_count(size):
@@ -139,7 +133,7 @@ class Baseline:
         pool = self._pool(smallest)
         if len(rates) < RUNS_THAT_TELL or pool is None:
             return None
-        moved = math.exp(_centre(rates) - pool)
+        moved = math.exp(centre(rates) - pool)
         self._own = {}
         self._spawns = {
             size: [[rate * moved for rate in spawn] for spawn in spawns] for size, spawns in self._spawns.items()
@@ -160,7 +154,7 @@ class Baseline:
         sd = self._sd()
         has_own = len(own) >= OWN_RUNS
         if self._accepted_at is not None and len(own) >= RUNS_THAT_TELL:
-            return Reference(_centre(own), self._error(sd, len(own), 1), sd, is_trusted=has_own)
+            return Reference(centre(own), self._error(sd, len(own), 1), sd, is_trusted=has_own)
         if pool is None:
             return None
         pool += self._accepted_at or 0.0
@@ -168,7 +162,7 @@ class Baseline:
         counted = self._counted(size)
         references = [Reference(pool, self._error(sd, len(counted), self.spawns(size)), sd, is_trusted)]
         if has_own:
-            references.append(Reference(_centre(own), self._error(sd, len(own), 1), sd, is_trusted))
+            references.append(Reference(centre(own), self._error(sd, len(own), 1), sd, is_trusted))
         return max(references, key=lambda each: each.log_rate - each.error)
 
     def _error(self, sd: float, runs: int, spawns: int) -> float:
@@ -184,7 +178,7 @@ class Baseline:
     def _pool(self, size: int) -> float | None:
         if size not in self._known_pool:
             counted = self._counted(size)
-            self._known_pool[size] = _centre(counted) if len(counted) >= RUNS_THAT_TELL else None
+            self._known_pool[size] = centre(counted) if len(counted) >= RUNS_THAT_TELL else None
         return self._known_pool[size]
 
     def _sd(self) -> float:
@@ -193,7 +187,7 @@ class Baseline:
         """
         if self._known_sd is None:
             spawns = [spawn for spawns in self._spawns.values() for spawn in spawns if len(spawn) >= RUNS_THAT_TELL]
-            self._known_sd = spread([math.log(rate) - _centre(spawn) for spawn in spawns for rate in spawn])
+            self._known_sd = spread([math.log(rate) - centre(spawn) for spawn in spawns for rate in spawn])
         return self._known_sd
 
     def is_slow_spawn(self, size: int) -> bool:
@@ -205,39 +199,39 @@ class Baseline:
         own, pool = self._own.get(size, []), self._pool(size)
         if pool is None or not own or not self.is_full(size):
             return False
-        return _centre(own) < pool + math.log(SLOW_SPAWN)
+        return centre(own) < pool + math.log(SLOW_SPAWN)
 
     def accept(self, smallest: int) -> None:
         """The worker measured now came up slow, and so did others: it is held to its own first runs from now on, and
         at sizes where it has none, to the pool lowered by as much as it is slow at the smallest.
         """
         own, pool = self._own.get(smallest, []), self._pool(smallest)
-        self._accepted_at = min(_centre(own) - pool, 0.0) if own and pool is not None else 0.0
+        self._accepted_at = min(centre(own) - pool, 0.0) if own and pool is not None else 0.0
         self._known = {}
 
     def _counted(self, size: int) -> list[float]:
         """All runs but those of slow spawns. A spawn of few runs cannot be told from unlucky runs, and counts."""
         if size not in self._known_counted:
             spawns = self._spawns.get(size, [])
-            limit = _good_spawn(spawns) + math.log(SLOW_SPAWN)
+            limit = good_spawn(spawns) + math.log(SLOW_SPAWN)
             self._known_counted[size] = [
-                rate for spawn in spawns if len(spawn) < RUNS_THAT_TELL or _centre(spawn) >= limit for rate in spawn
+                rate for spawn in spawns if len(spawn) < RUNS_THAT_TELL or centre(spawn) >= limit for rate in spawn
             ]
         return self._known_counted[size]
 
     def modes(self, size: int) -> tuple[float, ...]:
         """Rates (tokens/s) at which spawns have come up, fastest first: one, or where some came up slow, two."""
         told = [spawn for spawn in self._spawns.get(size, []) if len(spawn) >= RUNS_THAT_TELL]
-        limit = _good_spawn(told) + math.log(SLOW_SPAWN)
+        limit = good_spawn(told) + math.log(SLOW_SPAWN)
         groups = (
-            [rate for spawn in told for rate in spawn if (_centre(spawn) >= limit) is is_fast]
+            [rate for spawn in told for rate in spawn if (centre(spawn) >= limit) is is_fast]
             for is_fast in (True, False)
         )
-        return tuple(math.exp(_centre(group)) for group in groups if group)
+        return tuple(math.exp(centre(group)) for group in groups if group)
 
     def spawn_rates(self, size: int) -> tuple[float, ...]:
         """Centre of each worker's fresh runs, tokens/s, oldest first."""
-        return tuple(math.exp(_centre(spawn)) for spawn in self._spawns.get(size, []))
+        return tuple(math.exp(centre(spawn)) for spawn in self._spawns.get(size, []))
 
     def runs(self, size: int) -> int:
         """Runs that count at this size."""
@@ -285,54 +279,8 @@ class Baseline:
         sizes = document.get("spawns")
         if isinstance(sizes, Mapping):
             for size, spawns in sizes.items():
-                readable = [rates for spawn in spawns if (rates := _rates(spawn))] if isinstance(spawns, list) else []
+                readable = [rates for spawn in spawns if (rates := rates_in(spawn))] if isinstance(spawns, list) else []
                 if readable and str(size).isdecimal():
                     baseline._spawns[int(size)] = readable[-SPAWNS_KEPT:]
         baseline.spawned()
         return baseline
-
-
-def _rates(values: object) -> list[float]:
-    if not isinstance(values, list):
-        return []
-    return [
-        float(value)
-        for value in values
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-    ][:RUNS_PER_SPAWN]
-
-
-def _centre(rates: Sequence[float]) -> float:
-    """Of log rates, with runs left out that were not fresh at all."""
-    return _centre_of(tuple(rates))
-
-
-@lru_cache(maxsize=256)
-def _centre_of(rates: tuple[float, ...]) -> float:
-    limit = NOT_FRESH * median(rates)
-    return hodges_lehmann([math.log(rate) for rate in rates if rate >= limit])
-
-
-def _drop_oldest(spawns: list[list[float]]) -> None:
-    """Keep so many spawns; those of few runs, which cannot tell a slow mode from bad luck, go first."""
-    while len(spawns) > SPAWNS_KEPT:
-        small = next((index for index, spawn in enumerate(spawns[:-1]) if len(spawn) < RUNS_THAT_TELL), 0)
-        del spawns[small]
-
-
-def _good_spawn(spawns: Sequence[Sequence[float]]) -> float:
-    """The log rate of a good spawn; minus infinity where none has runs enough to tell."""
-    for enough in (OWN_RUNS, RUNS_THAT_TELL):
-        told = sorted((_centre(spawn), len(spawn)) for spawn in spawns if len(spawn) >= enough)
-        if told:
-            return _upper_quartile(told)
-    return -math.inf
-
-
-def _upper_quartile(told: Sequence[tuple[float, int]]) -> float:
-    due, seen, good = FAST_SHARE * sum(runs for _, runs in told), 0, 0.0
-    for centre, runs in told:
-        if seen < due:
-            good = centre
-        seen += runs
-    return good

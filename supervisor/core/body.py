@@ -50,22 +50,6 @@ class Goal(StrEnum):
     UNLOAD = "unload"
 
 
-NEXT_ACTION: dict[LaneState, str] = {
-    LaneState.STOPPED: "waits for `freshlane start`",
-    LaneState.UNLOADED: "a request starts it",
-    LaneState.STARTING: "serves once the worker is ready",
-    LaneState.WARMING: "opens once the first canaries are in",
-    LaneState.SERVING: "is measured again when idle",
-    LaneState.SUSPECT: "is measured again at once",
-    LaneState.DRAINING: "goes on when nothing is in flight",
-    LaneState.DRAINED: "waits for `freshlane resume`",
-    LaneState.STOPPING: "goes on when the worker is gone",
-    LaneState.BACKING_OFF: "starts again by itself",
-    LaneState.BLOCKED: "goes on by itself when the condition is gone",
-    LaneState.FAILED: "waits for `freshlane start`",
-}
-
-
 class LaneBody:
     """A lane's whole state. Only the lane and its two organs touch it, and only within ``Lane.handle``."""
 

@@ -12,13 +12,13 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from supervisor.core import events as ev
-from supervisor.core.body import NEXT_ACTION, Goal, LaneBody
+from supervisor.core.body import Goal, LaneBody
 from supervisor.core.cadence import Cadence
 from supervisor.core.commands import Command
 from supervisor.core.judge import Judge
 from supervisor.core.organs import Organs
 from supervisor.core.reactions import to_canary, to_gate, to_neighbour, to_person, to_time, to_worker
-from supervisor.core.states import HAS_WORKER, SERVES, LaneState
+from supervisor.core.states import HAS_WORKER, NEXT_ACTION, SERVES, LaneState
 from supervisor.core.terms import LaneTerms, Wish
 from supervisor.core.workers import Role
 from supervisor.errors import ImpossibleEventError

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from supervisor.core.baseline import RUNS_THAT_TELL
 from supervisor.core.body import LaneBody
 from supervisor.core.cadence import Cadence
 from supervisor.core.commands import CancelCanary, HoldGate, OpenGate, RunCanary
+from supervisor.core.fresh_runs import RUNS_THAT_TELL
 from supervisor.core.judge import Judge
 from supervisor.core.passive import PassiveRates, StreamRate
 from supervisor.core.samples import Purpose, Sample, Status, Verdict, Void

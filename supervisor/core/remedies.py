@@ -8,7 +8,6 @@ next follows, then the recycle. A client that arrives meanwhile goes first: the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
@@ -16,21 +15,10 @@ from supervisor.core.body import LaneBody
 from supervisor.core.commands import ApplyRemedy, HoldGate, OpenGate, RunCanary, WatchIdle
 from supervisor.core.events import RemedyAnswer, RemedyApplied
 from supervisor.core.record import Cause, CauseKind, Effect, RemedyFacts
+from supervisor.core.remedy_trial import Step, Trial
 from supervisor.core.samples import Purpose, Sample, Verdict, Void
 from supervisor.core.states import SERVES
 from supervisor.core.terms import RemedyName, TimerName
-
-RESTORED = 0.95
-"""Of a fresh worker's rate: the remedy has cured it."""
-
-NOTICEABLE = 1.12
-"""A worker not faster by this factor got nothing from it."""
-
-RUNS = 5
-"""Clean runs that tell what a remedy brought."""
-
-RUNS_THAT_REFUTE = 3
-"""If so many find nothing, not one of them, the rest need not be waited for."""
 
 DISTURBED_LIMIT = 5
 """So many void runs, and the recycle no longer waits for the remedies."""
@@ -58,44 +46,6 @@ class Relief(StrEnum):
     GOES_ON = "goes_on"
     CURED = Effect.CURED
     EXHAUSTED = "exhausted"
-
-
-class Step(StrEnum):
-    """How far the remedy at hand has come."""
-
-    WAITING = "waiting"
-    HOLDING = "holding"
-    APPLYING = "applying"
-    MEASURING = "measuring"
-    PAUSING = "pausing"
-
-
-@dataclass
-class Trial:
-    """The remedies of one conviction."""
-
-    generation: int
-    verdict: Verdict
-    cause: Cause
-    size: int
-    fresh_tok_s: float
-    rate_tok_s: float
-    """What the worker does now: by the verdict, then by the last remedy's runs."""
-    left: list[RemedyName]
-    step: Step = Step.WAITING
-    due_at: float = 0.0
-    """When the wait under way is over; a timer that fires before was of an earlier one."""
-    is_applied: bool = False
-    holds_gate: bool = False
-    took_s: float = 0.0
-    disturbed: int = 0
-    rates: list[float] = field(default_factory=list)
-    tried: list[RemedyFacts] = field(default_factory=list)
-
-    @property
-    def name(self) -> RemedyName:
-        """The remedy at hand."""
-        return self.left[0]
 
 
 class Remedies:
@@ -199,7 +149,7 @@ class Remedies:
             case Step.HOLDING:
                 body.note(f"no quiet moment for {trial.name}")
                 if trial.is_applied:
-                    self._tell(trial, Effect.UNMEASURED)
+                    self._tried.append(trial.conclude(Effect.UNMEASURED))
                 return Relief.EXHAUSTED
             case _ if trial.holds_gate:  # clients have waited long enough; what runs goes on without them waiting
                 self._let_go(trial)
@@ -253,42 +203,22 @@ class Remedies:
         if sample.is_clean and sample.decode_tok_s is not None:
             if (sample.model, sample.prompt_tokens) == (trial.verdict.model, trial.size):
                 trial.rates.append(sample.decode_tok_s)
-            if len(trial.rates) < RUNS and not self._is_refuted(trial):
+            if trial.wants_runs:
                 self._run(trial)
                 return Relief.GOES_ON
-            return self._concluded(trial, self._outcome(trial), at)
+            return self._concluded(trial, trial.effect, at)
         trial.disturbed += 1
         self._let_go(trial)
         if trial.disturbed >= DISTURBED_LIMIT or sample.void is Void.UNMEASURABLE:
-            self._tell(trial, Effect.UNMEASURED)
+            self._tried.append(trial.conclude(Effect.UNMEASURED))
             return Relief.EXHAUSTED
         trial.step = Step.PAUSING
         self._arm(trial, at, PAUSE_S)
         return Relief.GOES_ON
 
-    @staticmethod
-    def _is_refuted(trial: Trial) -> bool:
-        least = min(RESTORED * trial.fresh_tok_s, NOTICEABLE * trial.rate_tok_s)
-        return len(trial.rates) >= RUNS_THAT_REFUTE and max(trial.rates) < least
-
-    @staticmethod
-    def _outcome(trial: Trial) -> Effect:
-        now = median(trial.rates)
-        if now >= RESTORED * trial.fresh_tok_s:
-            return Effect.CURED
-        return Effect.PARTIAL if now >= NOTICEABLE * trial.rate_tok_s else Effect.FUTILE
-
-    def _tell(self, trial: Trial, outcome: Effect) -> None:
-        now = median(trial.rates) if trial.rates else None
-        ratio = now / trial.fresh_tok_s if now is not None else None
-        facts = RemedyFacts(trial.name, now, trial.rate_tok_s, ratio, trial.took_s, outcome)
-        trial.tried.append(facts)
-        self._tried.append(facts)
-        trial.rate_tok_s = now or trial.rate_tok_s
-
-    def _concluded(self, trial: Trial, outcome: Effect, at: float) -> Relief:
-        self._tell(trial, outcome)
-        if outcome is Effect.CURED:
+    def _concluded(self, trial: Trial, effect: Effect, at: float) -> Relief:
+        self._tried.append(trial.conclude(effect))
+        if effect is Effect.CURED:
             self._body.remedies.helped(trial.name)
             self._tried = []
             return Relief.CURED
@@ -296,9 +226,7 @@ class Remedies:
         return self._next(trial, at)
 
     def _next(self, trial: Trial, at: float) -> Relief:
-        trial.left.pop(0)
-        trial.is_applied, trial.rates, trial.took_s = False, [], 0.0
-        if not trial.left:
+        if not trial.turn_to_next():
             return Relief.EXHAUSTED
         if trial.holds_gate:
             self._go_on(trial, at)

@@ -131,3 +131,19 @@ HAS_WORKER = frozenset(
 
 SERVES = frozenset({_S.SERVING, _S.SUSPECT})
 """States in which a request is sent to the worker at once."""
+
+NEXT_ACTION: dict[LaneState, str] = {
+    _S.STOPPED: "waits for `freshlane start`",
+    _S.UNLOADED: "a request starts it",
+    _S.STARTING: "serves once the worker is ready",
+    _S.WARMING: "opens once the first canaries are in",
+    _S.SERVING: "is measured again when idle",
+    _S.SUSPECT: "is measured again at once",
+    _S.DRAINING: "goes on when nothing is in flight",
+    _S.DRAINED: "waits for `freshlane resume`",
+    _S.STOPPING: "goes on when the worker is gone",
+    _S.BACKING_OFF: "starts again by itself",
+    _S.BLOCKED: "goes on by itself when the condition is gone",
+    _S.FAILED: "waits for `freshlane start`",
+}
+"""What a lane does next, in words for people."""

@@ -132,7 +132,3 @@ class Settings(TopSettings):
         parts = (part for value in told for part in (value, value.rpartition(" ")[2]))
         webhook = self.on_recycle.webhook
         return (*self.keys_of_clients(), *self.keys_of_admins(), *parts, *((webhook,) if webhook else ()))
-
-    def lane_of(self, name: str) -> LaneSettings | None:
-        """The lane that a client means by ``name``: a lane's name, an alias or a key of `serves`."""
-        return next((lane for lane in self.lanes.values() if name in lane.names), None)

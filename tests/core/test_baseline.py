@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from supervisor.core.baseline import RUNS_PER_SPAWN, SPAWNS_KEPT, Baseline, Reference
+from supervisor.core.baseline import Baseline, Reference
+from supervisor.core.fresh_runs import RUNS_PER_SPAWN, SPAWNS_KEPT
 from supervisor.core.samples import Purpose, Sample, Void
 from supervisor.core.terms import BaselineTerms
 
