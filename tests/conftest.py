@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.fakes import fake_command, fill_port
@@ -20,6 +21,9 @@ from tests.waiting import wait_until
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # under nohup or a shell's `&`, and then so would be our children
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+hypothesis.settings.register_profile("patient", deadline=None)  # a busy machine is no fault of an example
+hypothesis.settings.load_profile("patient")
 
 PORTS = itertools.cycle(range(20_000, 32_000))
 """Below the ephemeral ports of Linux and macOS: no outgoing connection takes one between its choice and its use."""
