@@ -33,7 +33,7 @@ test: $(TOOLS)
 # Clients and installers as people have them: litellm, uv, pipx.
 outside: $(TOOLS)
 	$(BIN)/python -m pip install --quiet --group outside
-	$(BIN)/python -m pytest -m outside
+	$(BIN)/python -m pytest -m outside tests/clients tests/packaging
 
 check: $(TOOLS)
 	$(BIN)/ruff check .
