@@ -21,7 +21,7 @@ DOCS = REPOSITORY / "docs"
 GROUP = typer.main.get_command(app)
 BLOCKS_OF_KEYS = "baseline|canary|degraded|fleet|hang|history|hold|log|memory|on_recycle|prefix|recycle|speculation"
 KEY = re.compile(rf"(?:{BLOCKS_OF_KEYS})(?:\.[a-z_]+)+")
-FILES = {"recycle.jsonl", "history.sqlite"}
+FILES = {"prefix.py", "recycle.jsonl", "history.sqlite"}
 
 
 def generator() -> ModuleType:
