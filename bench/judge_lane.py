@@ -9,13 +9,13 @@ import random
 from dataclasses import dataclass, replace
 
 from bench.judge_world import FRESH_TOK_S, HOUR_S, OF_FRESH, SIZES, Weather, World, never
-from supervisor.core.host_check import HostCheck, HostFinding, Reading
-from supervisor.core.policy import RecycleAllowance
-from supervisor.core.replacement import VERIFY_RUNS
+from supervisor.core.host.host_check import HostCheck, HostFinding, Reading
+from supervisor.core.recycle.policy import RecycleAllowance
+from supervisor.core.recycle.replacement import VERIFY_RUNS
+from supervisor.core.recycle.worth import Worth
 from supervisor.core.samples import Purpose, Sample, Status, Verdict
-from supervisor.core.speed_judge import SpeedJudge
+from supervisor.core.speed.speed_judge import SpeedJudge
 from supervisor.core.terms import CanaryTerms, LaneTerms, Replace
-from supervisor.core.worth import Worth
 
 EVERY_S = 300.0
 SOON = 0.3

@@ -12,9 +12,9 @@ from typing import Any
 
 from bench.judge_lane import EVERY_S, BenchLane
 from bench.judge_world import DAY_S, HOUR_S, Slowness, World, linear, never
-from supervisor.core.age_curve import AgeCurve
-from supervisor.core.ageing import STARTING_SHARE
 from supervisor.core.samples import Purpose, Sample, Verdict
+from supervisor.core.speed.age_curve import AgeCurve
+from supervisor.core.speed.ageing import STARTING_SHARE
 from supervisor.core.terms import RecycleTerms
 
 DAYS = 20

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from supervisor.api.openapi import openapi_document
 from supervisor.cli.app import app
 from supervisor.config.reference import config_reference
-from supervisor.core.lane import TABLE
+from supervisor.core.lane.lane import TABLE
 from supervisor.core.states import GATE_BY_STATE, SUCCESSORS, LaneState
 from supervisor.presets.pages import preset_sections, preset_table
 

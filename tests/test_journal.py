@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.record import BeforeSpeed, Outcome, RecycleRecord
+from supervisor.core.account.record import BeforeSpeed, Outcome, RecycleRecord
 from supervisor.core.terms import Trigger
 from supervisor.journal import Journal
 from supervisor.journal.recycle_log import BLOCK_BYTES, append_line, read_newest
@@ -226,7 +226,7 @@ def test_reading_backwards_is_right_where_lines_lie_over_block_borders(tmp_path:
 
 WRITER_PROGRAM = """
 import asyncio, pathlib, sys
-from supervisor.core.record import Outcome, RecycleRecord
+from supervisor.core.account.record import Outcome, RecycleRecord
 from supervisor.core.terms import Trigger
 from supervisor.journal import Journal
 

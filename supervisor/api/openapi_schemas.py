@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from supervisor.core.record import CauseKind, Effect, Outcome
+from supervisor.core.account.record import CauseKind, Effect, Outcome
 from supervisor.core.samples import Purpose, Status, Void
 from supervisor.core.states import LaneState
 from supervisor.core.terms import Replace, Trigger

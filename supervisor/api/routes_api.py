@@ -14,7 +14,7 @@ from supervisor.api.fleet_view import FleetView, RunnerView
 from supervisor.api.params import ask_of, flag, moment, whole_number
 from supervisor.api.streams import stream
 from supervisor.api.worth import counted, worth
-from supervisor.core.version_change import KeptBaseline, version_change
+from supervisor.core.speed.version_change import KeptBaseline, version_change
 from supervisor.shell.front.refusal import RefusedError
 from supervisor.shell.lane.wishes import WHATS, What
 

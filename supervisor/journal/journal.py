@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from supervisor.core.record import Outcome, RecycleRecord
+from supervisor.core.account.record import Outcome, RecycleRecord
 from supervisor.journal.intents import Intents
 from supervisor.journal.recycle_log import append_line, read_newest
 from supervisor.writer import Writer, WriterFullError

@@ -9,7 +9,7 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-from supervisor.core.own_words import Change, OwnWords
+from supervisor.core.speed.own_words import Change, OwnWords
 from supervisor.readings.reading import Reading
 
 RUNS: Final = 5

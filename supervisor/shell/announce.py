@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import structlog
 
-from supervisor.core.story import told
+from supervisor.core.account.story import told
 from supervisor.jsontext import encode
 from supervisor.settings import OnRecycleSettings
 from supervisor.shell.eventbus import EventBus

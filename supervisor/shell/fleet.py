@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from supervisor.config import Loaded, lane_terms, load
-from supervisor.core import events as ev
+from supervisor.core.lane import events as ev
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import LaneTerms, Trigger, Wish
 from supervisor.history import History

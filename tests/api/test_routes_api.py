@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from supervisor.core.record import Outcome, RecycleRecord
+from supervisor.core.account.record import Outcome, RecycleRecord
 from supervisor.core.samples import Purpose, Sample
 from supervisor.core.terms import Trigger
 from tests.api.small_fleet import NOW, SmallFleet

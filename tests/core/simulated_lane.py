@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from supervisor.core.cadence import Cadence
 from supervisor.core.samples import Purpose, Sample, Status, Verdict
-from supervisor.core.speed_judge import SpeedJudge
+from supervisor.core.speed.cadence import Cadence
+from supervisor.core.speed.speed_judge import SpeedJudge
 from supervisor.core.terms import LaneTerms
 
 FRESH_RUNS = 5

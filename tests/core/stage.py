@@ -10,14 +10,14 @@ import heapq
 from dataclasses import dataclass, field
 from itertools import count
 
-from supervisor.core import commands as cmd
-from supervisor.core import events as ev
-from supervisor.core.cadence import Cadence
-from supervisor.core.events import RemedyAnswer
-from supervisor.core.lane import Lane
-from supervisor.core.lane_judge import LaneJudge
-from supervisor.core.record import RecycleRecord
+from supervisor.core.account.record import RecycleRecord
+from supervisor.core.lane import commands as cmd
+from supervisor.core.lane import events as ev
+from supervisor.core.lane.events import RemedyAnswer
+from supervisor.core.lane.lane import Lane
 from supervisor.core.samples import Purpose, Sample, Void
+from supervisor.core.speed.cadence import Cadence
+from supervisor.core.speed.lane_judge import LaneJudge
 from supervisor.core.states import GateMode, LaneState
 from supervisor.core.terms import LaneTerms, RemedyName, TimerName, Wish
 

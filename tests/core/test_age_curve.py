@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.age_curve import LIVES_THAT_TEACH, LIVES_TO_A_LONE_ONE, AgeCurve
+from supervisor.core.speed.age_curve import LIVES_THAT_TEACH, LIVES_TO_A_LONE_ONE, AgeCurve
 
 STEP_S = 300.0
 HOUR_S = 3600.0

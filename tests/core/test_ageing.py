@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core import events as ev
-from supervisor.core.age_curve import LIVES_THAT_TEACH, LIVES_TO_A_LONE_ONE
-from supervisor.core.ageing import Ageing
-from supervisor.core.record import Outcome, RecycleRecord
+from supervisor.core.account.record import Outcome, RecycleRecord
+from supervisor.core.lane import events as ev
+from supervisor.core.speed.age_curve import LIVES_THAT_TEACH, LIVES_TO_A_LONE_ONE
+from supervisor.core.speed.ageing import Ageing
 from supervisor.core.states import LaneState
 from supervisor.core.terms import LaneTerms, RecycleTerms, Trigger
 from tests.core.stage import FRESH_TOK_S, Stage, World

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.core import events as ev
-from supervisor.core.record import Outcome
+from supervisor.core.account.record import Outcome
+from supervisor.core.lane import events as ev
 from supervisor.core.states import LaneState
 from supervisor.core.terms import LaneTerms, RecycleTerms
 from supervisor.core.workers import Worker

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from supervisor.core.baseline import Baseline, Reference
-from supervisor.core.fresh_runs import RUNS_PER_SPAWN, SPAWNS_KEPT
 from supervisor.core.samples import Purpose, Sample, Void
+from supervisor.core.speed.baseline import Baseline, Reference
+from supervisor.core.speed.fresh_runs import RUNS_PER_SPAWN, SPAWNS_KEPT
 from supervisor.core.terms import BaselineTerms
 
 TERMS = BaselineTerms()

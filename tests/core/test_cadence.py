@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core.cadence import Cadence
 from supervisor.core.samples import Purpose, Sample, Status, Verdict, Void
+from supervisor.core.speed.cadence import Cadence
 from supervisor.core.terms import CanaryTerms
 
 TERMS = CanaryTerms()

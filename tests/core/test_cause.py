@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core.cause import Cause, Evidence, HostReading, Life, Reading, cause_of, of_slowness
-from supervisor.core.record import CauseKind
+from supervisor.core.account.cause import Cause, Evidence, HostReading, Life, Reading, cause_of, of_slowness
+from supervisor.core.account.record import CauseKind
 from supervisor.core.samples import Purpose, Sample, Status, Verdict
 from supervisor.core.terms import Trigger
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from supervisor.core import events as ev
-from supervisor.core.record import Outcome
+from supervisor.core.account.record import Outcome
+from supervisor.core.lane import events as ev
 from supervisor.core.states import LaneState
 from supervisor.core.terms import LaneTerms, RecycleTerms, Replace
 from tests.core.stage import Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.core import events as ev
+from supervisor.core.lane import events as ev
 from supervisor.core.states import LaneState
 from tests.core.stage import Stage
 

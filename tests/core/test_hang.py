@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.core.hang import Fine, HangTerms, HangWatch, Hung, Progress, SendPulse
+from supervisor.core.health.hang import Fine, HangTerms, HangWatch, Hung, Progress, SendPulse
 
 TERMS = HangTerms(after_s=90.0, pulse_s=60.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.core.hang import Fine, HangTerms, HangWatch, Hung, Progress, SendPulse
+from supervisor.core.health.hang import Fine, HangTerms, HangWatch, Hung, Progress, SendPulse
 
 FOUND_WITHIN_S = 120.0
 PULSE_TIMEOUT_S = 30.0

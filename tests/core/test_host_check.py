@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.core.common_fall import EXCUSES_FOR_S, CommonFall
-from supervisor.core.host_check import HostCheck, HostFinding, Reading
-from supervisor.core.reading_budget import ReadingBudget
-from supervisor.core.usual_time import ANCHOR_AFTER_S
+from supervisor.core.host.common_fall import EXCUSES_FOR_S, CommonFall
+from supervisor.core.host.host_check import HostCheck, HostFinding, Reading
+from supervisor.core.host.reading_budget import ReadingBudget
+from supervisor.core.host.usual_time import ANCHOR_AFTER_S
 
 USUAL_S = 0.04
 EVERY_S = 300.0

@@ -10,12 +10,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.core.burst_budget import MOST_BURSTS, BurstBudget
-from supervisor.core.lane_judge import LaneJudge
-from supervisor.core.mixture import HARMLESS, SLOW_RUNS, Mixture, factors, offsets
-from supervisor.core.policy import RecycleAllowance
+from supervisor.core.recycle.policy import RecycleAllowance
 from supervisor.core.samples import Purpose, Sample, Status
-from supervisor.core.speed_judge import observations_a_year
+from supervisor.core.speed.burst_budget import MOST_BURSTS, BurstBudget
+from supervisor.core.speed.lane_judge import LaneJudge
+from supervisor.core.speed.mixture import HARMLESS, SLOW_RUNS, Mixture, factors, offsets
+from supervisor.core.speed.speed_judge import observations_a_year
 from supervisor.core.states import LaneState
 from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms
 from tests.core.stage import FRESH_TOK_S, Stage

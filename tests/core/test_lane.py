@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core import events as ev
-from supervisor.core.record import Outcome
-from supervisor.core.replacement import Step
+from supervisor.core.account.record import Outcome
+from supervisor.core.lane import events as ev
+from supervisor.core.recycle.replacement import Step
 from supervisor.core.samples import Void
 from supervisor.core.states import LaneState
 from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms, Replace, Trigger, Wish

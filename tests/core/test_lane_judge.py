@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.core.cadence import RARE_EVERY, Cadence
-from supervisor.core.lane_judge import LaneJudge
 from supervisor.core.samples import Purpose, Sample, Status, Void
+from supervisor.core.speed.cadence import RARE_EVERY, Cadence
+from supervisor.core.speed.lane_judge import LaneJudge
 from supervisor.core.terms import CanaryTerms, LaneTerms
 
 TERMS = LaneTerms()

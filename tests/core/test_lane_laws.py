@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from supervisor.core import events as ev
-from supervisor.core.lane import TABLE
-from supervisor.core.reactions.to_time import WAITS
+from supervisor.core.lane import events as ev
+from supervisor.core.lane.lane import TABLE
+from supervisor.core.lane.reactions.to_time import WAITS
 from supervisor.core.samples import Void
 from supervisor.core.states import GATE_BY_STATE, SUCCESSORS, GateMode, LaneState
 from supervisor.core.terms import LaneTerms, RecycleTerms, Replace, TimerName, Trigger, Wish

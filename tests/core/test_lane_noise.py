@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from supervisor.core.lane_noise import RUNS_THAT_MEASURE, SHARED_VARIANCE, LaneNoise
+from supervisor.core.speed.lane_noise import RUNS_THAT_MEASURE, SHARED_VARIANCE, LaneNoise
 
 SD = 0.14
 

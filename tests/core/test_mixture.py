@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.mixture import (
+from supervisor.core.speed.mixture import (
     CLIP,
     HARMLESS,
     SLOPES,

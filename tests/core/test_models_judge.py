@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from supervisor.core.cadence import Cadence
-from supervisor.core.lane_judge import LaneJudge
-from supervisor.core.models_judge import ModelsJudge
 from supervisor.core.samples import Purpose, Sample, Status, Void
+from supervisor.core.speed.cadence import Cadence
+from supervisor.core.speed.lane_judge import LaneJudge
+from supervisor.core.speed.models_judge import ModelsJudge
 from supervisor.core.terms import CanaryTerms, LaneTerms
 
 ONE = LaneTerms()

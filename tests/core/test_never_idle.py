@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.core.record import Outcome
+from supervisor.core.account.record import Outcome
 from supervisor.core.samples import Status
 from supervisor.core.states import GateMode
 from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms

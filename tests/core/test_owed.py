@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.core import events as ev
-from supervisor.core.record import Outcome
+from supervisor.core.account.record import Outcome
+from supervisor.core.lane import events as ev
 from supervisor.core.terms import Trigger
 from tests.core.test_wishes_in_between import TERMS, busy, finish_requests
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.core.decode_rate import decode_rate
-from supervisor.core.events import StreamEnded
-from supervisor.core.passive import STREAMS_THAT_TELL, PassiveRates, StreamRate
+from supervisor.core.lane.events import StreamEnded
 from supervisor.core.samples import Status
+from supervisor.core.speed.decode_rate import decode_rate
+from supervisor.core.speed.passive import STREAMS_THAT_TELL, PassiveRates, StreamRate
 from supervisor.core.states import GateMode
 from supervisor.core.terms import BaselineTerms
 from tests.core.stage import Stage

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.ranks import MANY, hodges_lehmann
+from supervisor.core.speed.ranks import MANY, hodges_lehmann
 
 RATES = st.floats(-3, 8).map(lambda value: round(value, 3)) | st.sampled_from([4.0, 4.1, 3.3])
 

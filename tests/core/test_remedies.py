@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from supervisor.core import events as ev
-from supervisor.core.events import RemedyAnswer
-from supervisor.core.record import Effect, Outcome
-from supervisor.core.remedy_memory import FIRST_REST_S, LONGEST_REST_S, RemedyMemory
-from supervisor.core.speed_judge import observations_a_year
+from supervisor.core.account.record import Effect, Outcome
+from supervisor.core.account.story import told
+from supervisor.core.lane import events as ev
+from supervisor.core.lane.events import RemedyAnswer
+from supervisor.core.recycle.remedy_memory import FIRST_REST_S, LONGEST_REST_S, RemedyMemory
+from supervisor.core.recycle.worth import RecycleCost
+from supervisor.core.speed.speed_judge import observations_a_year
 from supervisor.core.states import GateMode, LaneState
-from supervisor.core.story import told
 from supervisor.core.terms import CanaryTerms, LaneTerms, RecycleTerms, RemedyName, TimerName, Trigger
-from supervisor.core.worth import RecycleCost
 from tests.core.stage import FRESH_TOK_S, Stage
 from tests.core.test_lane_laws import check, deed
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.detector import FIRST_BURST
-from supervisor.core.judge import Judge
 from supervisor.core.samples import Purpose, Sample, Status, Verdict, Void
-from supervisor.core.speed_judge import FILLING_RUNS, SpeedJudge, observations_a_year
+from supervisor.core.speed.detector import FIRST_BURST
+from supervisor.core.speed.judge import Judge
+from supervisor.core.speed.speed_judge import FILLING_RUNS, SpeedJudge, observations_a_year
 from supervisor.core.terms import CanaryTerms, LaneTerms
 from tests.core.simulated_lane import Noise, SimulatedLane
 

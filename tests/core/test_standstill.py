@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.standstill import GROWTH_BYTES, WORKING_CORES, Standstill, StartReading
+from supervisor.core.health.standstill import GROWTH_BYTES, WORKING_CORES, Standstill, StartReading
 
 PATIENCE_S = 90.0
 BEGUN = StartReading(at=0.0, cpu_s=0.0, memory_bytes=0, printed_bytes=0)

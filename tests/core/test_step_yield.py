@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.core.cause import Evidence, cause_of
-from supervisor.core.own_words import OwnWords
-from supervisor.core.record import CauseKind
+from supervisor.core.account.cause import Evidence, cause_of
+from supervisor.core.account.record import CauseKind
 from supervisor.core.samples import Status, Verdict
-from supervisor.core.step_yield import StepYield, is_only_slow_with_speculation
+from supervisor.core.speed.own_words import OwnWords
+from supervisor.core.speed.step_yield import StepYield, is_only_slow_with_speculation
 from supervisor.core.terms import Trigger
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.record import Outcome, RecycleRecord
-from supervisor.core.story import BEGINNINGS, sentences, told
+from supervisor.core.account.record import Outcome, RecycleRecord
+from supervisor.core.account.story import BEGINNINGS, sentences, told
 from supervisor.core.terms import Trigger
 
 

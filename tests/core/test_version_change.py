@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.version_change import KeptBaseline, version_change
+from supervisor.core.speed.version_change import KeptBaseline, version_change
 
 
 def kept(

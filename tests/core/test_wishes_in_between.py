@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from supervisor.core import events as ev
-from supervisor.core.record import Outcome
+from supervisor.core.account.record import Outcome
+from supervisor.core.lane import events as ev
 from supervisor.core.states import LaneState
 from supervisor.core.terms import LaneTerms, RecycleTerms, Replace, Trigger
 from tests.core.stage import Stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.worth import Worth
+from supervisor.core.recycle.worth import Worth
 
 RATIOS = st.lists(st.floats(0.01, 0.99), min_size=1, max_size=50)
 

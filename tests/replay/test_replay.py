@@ -10,8 +10,8 @@ import pytest
 
 from supervisor.cli.commands.replay import SHIPPED, replay_file
 from supervisor.cli.exits import UsageError
-from supervisor.core.replay import Recorded, losses, replay, slow_from_the_start
 from supervisor.core.samples import Status
+from supervisor.core.speed.replay import Recorded, losses, replay, slow_from_the_start
 
 
 def shown(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

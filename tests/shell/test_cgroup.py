@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from supervisor.config import lane_terms
-from supervisor.core import events as ev
+from supervisor.core.lane import events as ev
 from supervisor.core.states import LaneState
 from supervisor.shell.lane.runner import Runner
 from supervisor.shell.machine.cgroup import Cgroup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.core import events as ev
+from supervisor.core.lane import events as ev
 from supervisor.shell.lane.inbox import MOST_WISHES, Inbox
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from supervisor.core.commands import ApplyRemedy
-from supervisor.core.events import RemedyAnswer, RemedyApplied
+from supervisor.core.lane.commands import ApplyRemedy
+from supervisor.core.lane.events import RemedyAnswer, RemedyApplied
 from supervisor.core.terms import RemedyName
 from supervisor.shell.front.upstream import Upstream
 from supervisor.shell.lane.remedy_desk import RemedyDesk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from supervisor.config import lane_terms
-from supervisor.core import events as ev
+from supervisor.core.lane import events as ev
 from supervisor.core.states import LaneState
 from supervisor.shell.lane.runner import Runner
 from tests.config.loading import loaded

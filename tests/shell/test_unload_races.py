@@ -10,11 +10,11 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-from supervisor.core import commands as cmd
-from supervisor.core import events as ev
-from supervisor.core.cadence import Cadence
-from supervisor.core.lane import Lane
-from supervisor.core.lane_judge import LaneJudge
+from supervisor.core.lane import commands as cmd
+from supervisor.core.lane import events as ev
+from supervisor.core.lane.lane import Lane
+from supervisor.core.speed.cadence import Cadence
+from supervisor.core.speed.lane_judge import LaneJudge
 from supervisor.core.states import LaneState
 from supervisor.core.terms import LaneTerms, TimerName
 from supervisor.shell.front.gate import Gate

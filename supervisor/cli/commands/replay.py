@@ -11,8 +11,8 @@ from supervisor import jsontext
 from supervisor.cli.exits import UsageError
 from supervisor.cli.options import JsonOption
 from supervisor.cli.terminal import print_json, say
-from supervisor.core.replay import Loss, Recorded, Said, losses, replay, slow_from_the_start
 from supervisor.core.samples import Status
+from supervisor.core.speed.replay import Loss, Recorded, Said, losses, replay, slow_from_the_start
 
 SHIPPED = Path(__file__).parents[2] / "replays"
 SUFFIX = ".jsonl"

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from supervisor.cli.render.layout import hang
 from supervisor.cli.words import ago, clock
-from supervisor.core.story import sentences
+from supervisor.core.account.story import sentences
 
 STYLE_OF_OUTCOME = {"cured": "good", "replaced": "good", "partial": "warn", "futile": "warn", "aborted": "warn"}
 INDENT = 4

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import structlog
 
-from supervisor.core import events as ev
+from supervisor.core.lane import events as ev
 from supervisor.core.workers import stop_patience_s
 from supervisor.presets import PRESETS
 from supervisor.settings import LaneSettings

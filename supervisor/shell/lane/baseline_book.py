@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from supervisor.core.events import BaselineRecalled
-from supervisor.core.host_check import HostCheck
-from supervisor.core.judge import Judge
+from supervisor.core.host.host_check import HostCheck
+from supervisor.core.lane.events import BaselineRecalled
+from supervisor.core.speed.judge import Judge
 from supervisor.settings import LaneSettings
 from supervisor.shell.lane.fingerprint import fingerprint_of, fingerprint_parts
 from supervisor.shell.lane.lane_memory import HOST, LaneMemory

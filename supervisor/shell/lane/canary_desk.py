@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
 
-from supervisor.core.commands import RunCanary
-from supervisor.core.host_check import Reading
+from supervisor.core.host.host_check import Reading
+from supervisor.core.lane.commands import RunCanary
 from supervisor.core.samples import Purpose, Sample, Void
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate

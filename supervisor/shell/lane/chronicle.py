@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from supervisor.core.lane import Lane
+from supervisor.core.lane.lane import Lane
 from supervisor.core.samples import Sample, Status
 from supervisor.shell.lane.surroundings import Surroundings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from supervisor.core.hang import Finding, Fine, HangTerms, HangWatch, Hung, SendPulse
+from supervisor.core.health.hang import Finding, Fine, HangTerms, HangWatch, Hung, SendPulse
 from supervisor.core.samples import Void
 from supervisor.settings import LaneSettings
 from supervisor.shell.lane.canary_desk import CanaryDesk

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from supervisor.core.host_check import OWN_CORES, HostCheck, Reading
-from supervisor.core.reading_budget import ReadingBudget
+from supervisor.core.host.host_check import OWN_CORES, HostCheck, Reading
+from supervisor.core.host.reading_budget import ReadingBudget
 from supervisor.core.samples import Sample, Void
 from supervisor.settings import LaneSettings
 from supervisor.shell.lane.surroundings import Surroundings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from supervisor.core import events as ev
+from supervisor.core.lane import events as ev
 
 MOST_WISHES = 100
 """Events that may wait before a person is told to come again."""

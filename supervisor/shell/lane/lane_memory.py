@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from supervisor.core.body import LaneBody
-from supervisor.core.host_check import HostCheck
-from supervisor.core.judge import Judge
-from supervisor.core.policy import RecycleAllowance
-from supervisor.core.remedy_memory import RemedyMemory
+from supervisor.core.host.host_check import HostCheck
+from supervisor.core.lane.body import LaneBody
+from supervisor.core.recycle.policy import RecycleAllowance
+from supervisor.core.recycle.remedy_memory import RemedyMemory
+from supervisor.core.recycle.worth import RecycleCost
+from supervisor.core.speed.judge import Judge
 from supervisor.core.terms import Wish
-from supervisor.core.worth import RecycleCost
 from supervisor.history import History
 from supervisor.shell.machine.clock import Clock
 

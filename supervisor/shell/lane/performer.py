@@ -7,12 +7,12 @@ from typing import Any
 
 import structlog
 
-from supervisor.core import commands as cmd
-from supervisor.core import events as ev
-from supervisor.core.body import LaneBody
-from supervisor.core.decode_rate import decode_rate
-from supervisor.core.passive import StreamRate
+from supervisor.core.lane import commands as cmd
+from supervisor.core.lane import events as ev
+from supervisor.core.lane.body import LaneBody
 from supervisor.core.samples import Sample, Void
+from supervisor.core.speed.decode_rate import decode_rate
+from supervisor.core.speed.passive import StreamRate
 from supervisor.core.states import LaneState
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate, GateTerms

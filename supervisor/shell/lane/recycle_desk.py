@@ -8,8 +8,8 @@ from typing import Any
 
 import structlog
 
-from supervisor.core.record import RecycleRecord
-from supervisor.core.replacement import Replacement
+from supervisor.core.account.record import RecycleRecord
+from supervisor.core.recycle.replacement import Replacement
 from supervisor.settings import LaneSettings
 from supervisor.shell.front.gate import Gate
 from supervisor.shell.lane.recycle_totals import RecycleTotals

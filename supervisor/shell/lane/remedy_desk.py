@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import structlog
 
-from supervisor.core.commands import ApplyRemedy
-from supervisor.core.events import RemedyAnswer, RemedyApplied
+from supervisor.core.lane.commands import ApplyRemedy
+from supervisor.core.lane.events import RemedyAnswer, RemedyApplied
 from supervisor.jsontext import decode_list
 from supervisor.presets import PRESETS, NativeRemedy
 from supervisor.settings import LaneSettings

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 import structlog
 
-from supervisor.core import events as ev
-from supervisor.core.cadence import Cadence
-from supervisor.core.commands import WriteRecord
-from supervisor.core.lane import Lane
-from supervisor.core.models_judge import ModelsJudge
-from supervisor.core.record import Outcome
+from supervisor.core.account.record import Outcome
+from supervisor.core.lane import events as ev
+from supervisor.core.lane.commands import WriteRecord
+from supervisor.core.lane.lane import Lane
+from supervisor.core.speed.cadence import Cadence
+from supervisor.core.speed.models_judge import ModelsJudge
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import LaneTerms
 from supervisor.settings import LaneSettings

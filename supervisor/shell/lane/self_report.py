@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import aiohttp
 
-from supervisor.core.own_words import OwnWords
+from supervisor.core.speed.own_words import OwnWords
 from supervisor.presets import Preset, Stats
 from supervisor.readings.engine import engine_stats
 from supervisor.readings.reading import Reading, between, is_another_life

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from supervisor.core.lane import Lane
+from supervisor.core.lane.lane import Lane
 from supervisor.core.samples import Sample, Status, Verdict
 from supervisor.core.workers import Worker
 from supervisor.settings import LaneSettings

@@ -10,7 +10,7 @@ import asyncio
 
 import structlog
 
-from supervisor.core.standstill import Standstill, StartReading
+from supervisor.core.health.standstill import Standstill, StartReading
 from supervisor.settings import LaneSettings
 from supervisor.shell.lane.doubts import doubt, moment
 from supervisor.shell.lane.surroundings import Surroundings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from supervisor.core.common_fall import CommonFall
+from supervisor.core.host.common_fall import CommonFall
 from supervisor.history import History
 from supervisor.journal import Journal
 from supervisor.settings import LogSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from supervisor.core.record import DrainFacts, MemoryFacts, PrefixFacts, RecycleRecord, RequestFacts, StopFacts
+from supervisor.core.account.record import DrainFacts, MemoryFacts, PrefixFacts, RecycleRecord, RequestFacts, StopFacts
 
 
 @dataclass(frozen=True, slots=True)

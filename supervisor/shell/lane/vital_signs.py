@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from supervisor.core.hang import Progress
+from supervisor.core.health.hang import Progress
 from supervisor.jsontext import decode
 from supervisor.presets import PRESETS, HealthRule
 from supervisor.settings import LaneSettings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, get_args
 
-from supervisor.core import events as ev
-from supervisor.core.lane import Lane
+from supervisor.core.lane import events as ev
+from supervisor.core.lane.lane import Lane
 from supervisor.core.states import SERVES, LaneState
 from supervisor.core.terms import Trigger
 from supervisor.shell.front.refusal import RefusedError

@@ -6,7 +6,7 @@ import sys
 
 import psutil
 
-from supervisor.core.cause import HostReading
+from supervisor.core.account.cause import HostReading
 from supervisor.shell.machine import darwin
 from supervisor.shell.machine.host import Host
 

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import psutil
 
-from supervisor.core.ranks import median_interval, shift, shift_interval
 from supervisor.core.samples import Void
+from supervisor.core.speed.ranks import median_interval, shift, shift_interval
 from supervisor.core.terms import CanaryTerms
 from supervisor.shell.machine import ports
 from supervisor.shell.probing.probe import ProbeResult, TokenClock, run_canary

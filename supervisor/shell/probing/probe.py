@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 
-from supervisor.core.decode_rate import FEWEST_TOKENS, timed_tokens
-from supervisor.core.prompts import ONE_WORD, canary_prompt
 from supervisor.core.samples import Void
+from supervisor.core.speed.decode_rate import FEWEST_TOKENS, timed_tokens
+from supervisor.core.speed.prompts import ONE_WORD, canary_prompt
 from supervisor.jsontext import decode
 from supervisor.shell.probing.token_stream import TokenStream, count_of, said
 
