@@ -29,7 +29,7 @@ ALONE_S = 8.0
 CROWD = 4
 """A busy lane is asked to replace its worker while at least so many requests are in flight."""
 CROWD_WITHIN_S = 8.0
-CALM_WITHIN_S = 10.0
+CALM_WITHIN_S = 30.0
 DEADLY_EVERY_S = 15.0
 """Least time between two deaths in one lane, lest all that a lane does is start."""
 

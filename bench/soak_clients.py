@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
+from bench.soak_digests import Whole
 from bench.soak_failures import Failure
 from bench.soak_lanes import SoakLane
 from tests.scenarios.streaming_clients import Answer, stream
@@ -31,8 +32,8 @@ class SoakClients:
     counts: Counter[str] = field(default_factory=Counter)
     by_lane: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
-    whole: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By lane and request id, the sha256 of what its client got."""
+    whole: dict[str, dict[str, Whole]] = field(default_factory=dict)
+    """By lane and request id."""
     inflight: int = 0
     longest_s: float = 0.0
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -107,7 +108,7 @@ class SoakClients:
             return
         if answer.is_whole:
             self.counts["whole"] += 1
-            self.whole[lane.name][answer.request_id] = answer.sha256
+            self.whole[lane.name][answer.request_id] = Whole(answer.sha256, answer.began + answer.took_s)
             return
         self.counts["failed"] += 1
         self.failures.append(

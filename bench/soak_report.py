@@ -10,6 +10,7 @@ from typing import Any
 from bench.soak_bars import CROWD_HELD, CROWD_INFLIGHT
 from bench.soak_chaos import Chaos, by_kind
 from bench.soak_clients import SoakClients
+from bench.soak_digests import compared
 from bench.soak_failures import failures
 from bench.soak_lanes import SoakLane
 from bench.soak_watch import Watch, growth
@@ -24,11 +25,14 @@ def counted(
 ) -> dict[str, Any]:
     """All that was counted, ready for JSON."""
     counts = clients.counts
+    sent = {name: read_lines(clients.lanes[name].digest_file) for name in clients.whole}
+    digests = compared(clients.whole, sent, chaos.deaths)
     ended = counts["whole"] + counts["left"] + counts["failed"]
     return {
         "requests": {
             **counts,
             "without_an_end": counts["requests"] - ended,
+            "whole_but_not_written_down_by_a_killed_worker": len(digests.unwritten),
             "by_lane": dict(clients.by_lane),
             "longest_s": round(clients.longest_s, 2),
         },
@@ -42,29 +46,12 @@ def counted(
         "most_workers": dict(watch.most_workers),
         "quiet_moments": watch.quiet_moments,
         "wrong": {
-            "mixed": mixed_up(clients),
+            "mixed": digests.mixed,
             "gates": watch.gates_wrong,
             "workers": watch.too_many,
             "answers": chaos.wrong,
         },
     }
-
-
-def mixed_up(clients: SoakClients) -> list[str]:
-    """Whole answers that no worker of their lane says it sent, and requests that came to another lane's worker."""
-    wrong = []
-    for name, answers in clients.whole.items():
-        path = clients.lanes[name].digest_file
-        sent = {(line["request_id"], line["sha256"]) for line in read_lines(path)}
-        strangers = {str(one) for one, _ in sent if _lane_in(str(one), clients) not in (None, name)}
-        wrong += [f"lane {name} got {one}" for one in strangers]
-        wrong += [f"no worker of {name} sent the answer to {one}" for one in answers if (one, answers[one]) not in sent]
-    return wrong
-
-
-def _lane_in(request_id: str, clients: SoakClients) -> str | None:
-    name = request_id.split("-", maxsplit=1)[0]
-    return name if name in clients.lanes else None
 
 
 def recycles(records: list[dict[str, Any]], lanes: dict[str, SoakLane]) -> dict[str, Any]:
