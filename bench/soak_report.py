@@ -69,7 +69,7 @@ def recycles(records: list[dict[str, Any]], lanes: dict[str, SoakLane]) -> dict[
         "planned": len(planned),
         "overlapped": len(planned) - len(in_place),
         "in_place_in_a_crowd": len(crowded),
-        "in_place_in_a_crowd_that_a_canary_held_before": len(held_before),
+        "in_place_with_enough_held_but_few_in_flight": len(held_before),
         "in_place_without_a_crowd": len(bare),
         "of_these": [f"{one['id']} {one['trigger']} {one['drain']}" for one in bare[:10]],
         "in_place_of_a_lane_at_rest": len(in_place) - len(busy),

@@ -12,8 +12,8 @@ from tests.scenarios.quick_lanes import HANG, ask, begin, chat, config, generati
 from tests.waiting import wait_until
 
 
-def overlapping(knobs: dict[str, Any] | None = None) -> dict[str, Any]:
-    return config(worker=quick_lane(knobs, replace="overlap", stop_timeout="1s", hang=HANG))
+def overlapping(knobs: dict[str, Any] | None = None, stop_timeout: str = "1s") -> dict[str, Any]:
+    return config(worker=quick_lane(knobs, replace="overlap", stop_timeout=stop_timeout, hang=HANG))
 
 
 async def test_a_new_worker_that_freezes_in_its_proof_is_dropped_and_the_old_one_serves_on(tmp_path: Path) -> None:
@@ -60,6 +60,24 @@ async def test_a_worker_that_freezes_while_its_successor_waits_to_be_proved_is_c
         assert found["drain"]["cut"] == 1
         assert (await daemon.serving("worker"))["worker"]["generation"] == 2
         await wait_until(lambda: _is_gone(old), 20.0)
+
+
+async def test_no_third_worker_starts_while_one_that_froze_is_still_there(tmp_path: Path) -> None:
+    async with running_daemon(tmp_path / "daemon", overlapping({"start_delay": 4.0}, stop_timeout="6s")) as daemon:
+        old = (await daemon.serving("worker"))["worker"]["pid"]
+        await daemon.post("/api/lanes/worker/recycle")
+        await _step(daemon, "starting")
+        os.kill(old, signal.SIGSTOP)
+        await generation(daemon, 2)
+        assert not _is_gone(old)
+        await daemon.post("/api/lanes/worker/recycle")
+
+        async def third() -> bool:
+            lane = await daemon.lane("worker")
+            return lane["candidate"] is not None or lane["worker"]["generation"] > 2
+
+        await wait_until(third, 20.0, "a third worker")
+        assert _is_gone(old)
 
 
 async def _step(daemon: RunningDaemon, step: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -44,6 +44,8 @@ from supervisor.shell.worker.survivors import Entry
 log = structlog.get_logger(__name__)
 
 ROOM_LOOK_S = 0.25
+MOST_BESIDE = 1
+"""Other workers of the lane that may live while one starts; one that hung may still be on its way out."""
 READY_LOOK_S = 0.1
 HOLDING_LOOK_S = 3.0
 HOLDING_TIMEOUT_S = 1.0
@@ -69,6 +71,7 @@ class Attendant:
         canaries: CanaryDesk,
         handoff: Handoff,
         beside: Callable[[], Upstream | None],
+        others: Callable[[], Sequence[Attendant]],
     ) -> None:
         self.lane = lane
         self.generation = generation
@@ -81,6 +84,7 @@ class Attendant:
         self._handoff = handoff
         self._beside = beside
         """The worker that still serves while this one starts, if there is one."""
+        self._others = others
         self._tasks = Tasks(self._failed)
         self._place = StartPlace(lane, generation, around, self._tasks)
         self._room: asyncio.Task[None] | None = None
@@ -97,6 +101,11 @@ class Attendant:
         self._held_at: float | None = None
         self._held: str | None = None
         self._is_stopping = self._is_last = self._is_ready = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is there."""
+        return self.process is not None and not self.process.exit.done()
 
     @property
     def trouble(self) -> str:
@@ -202,6 +211,10 @@ class Attendant:
         if left:
             pids = " ".join(map(str, left))
             return f"what an earlier worker left still lives (pid {pids}); `kill -9 {pids}` frees the lane"
+        others = self._others()
+        if len(others) > MOST_BESIDE:
+            oldest = min(others, key=lambda other: other.generation)
+            return f"waits until generation {oldest.generation} has ended: of a lane, two workers live at most"
         available = self._around.host.memory_available_bytes()
         if need_bytes > available and not self.lane.is_attached:
             self._around.neighbours.ask_for_room(self.lane.name)

@@ -132,6 +132,7 @@ class Performer:
             canaries=self.canaries,
             handoff=self.handoff,
             beside=lambda: self._beside(command.generation),
+            others=lambda: self._others(command.generation),
         )
         self.attendants[command.generation] = attendant
         attendant.find_room(command.need_bytes)
@@ -146,6 +147,10 @@ class Performer:
         if active is None or active.generation == generation:
             return None
         return self.attendants[active.generation].upstream
+
+    def _others(self, generation: int) -> list[Attendant]:
+        """Those whose processes live, but for this one."""
+        return [other for number, other in self.attendants.items() if number != generation and other.is_alive]
 
     def _open_gate(self, command: cmd.OpenGate) -> None:
         self._around.device.let_go(self.settings.name)
