@@ -76,7 +76,7 @@ QWEN: dict[str, Any] = {
         "confidence": 0.91,
         "reason": "decode rate fell to 31 % of fresh",
     },
-    "clients": {"suspicion": "clients' streams run at 30% of what such streams had at first", "context": None},
+    "clients": {"suspicion": "clients' streams run at 30 % of what such streams had at first", "context": None},
     "totals": {
         "requests": 950,
         "generated_tokens": 310_400,

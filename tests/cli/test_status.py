@@ -47,13 +47,13 @@ def test_a_week_begins_on_monday() -> None:
 async def test_void_canaries_and_what_clients_streams_say_are_shown(freshlane: Run, stand_in: StandIn) -> None:
     ended = await freshlane("status", "qwen", url=stand_in.url)
     assert "940 count, 13 are void (client_arrived 12, loop_lag 1)" in " ".join(ended.out.split())
-    assert "clients' streams run at 30%" in ended.out
+    assert "clients' streams run at 30 %" in ended.out
 
 
 def test_a_slow_host_is_told_in_words() -> None:
-    verdict = {"status": "unknown", "reason": "host_slow: all lanes fell to 50% of their rates"}
+    verdict = {"status": "unknown", "reason": "host_slow: all lanes fell to 50 % of their rates"}
     told = why_and_next({"state": "serving", "reason": "generation 1 serves", "verdict": verdict})
-    assert told == "generation 1 serves; the host is slow: all lanes fell to 50% of their rates"
+    assert told == "generation 1 serves; the host is slow: all lanes fell to 50 % of their rates"
 
 
 async def test_further_models_and_the_servers_own_words_are_shown(freshlane: Run, stand_in: StandIn) -> None:

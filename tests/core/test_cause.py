@@ -12,7 +12,7 @@ from supervisor.core.samples import Purpose, Sample, Status, Verdict
 from supervisor.core.terms import Trigger
 
 GB = 10**9
-SLOW = Verdict(Status.DEGRADED, "20.0 tok/s, 33% of a fresh worker's 60.0", ratio=1 / 3, baseline_tok_s=60.0)
+SLOW = Verdict(Status.DEGRADED, "20.0 tok/s, 33 % of a fresh worker's 60.0", ratio=1 / 3, baseline_tok_s=60.0)
 WELL = Verdict(Status.HEALTHY, "60.0 tok/s", ratio=1.0, baseline_tok_s=60.0)
 CALM = HostReading(total_bytes=64 * GB, available_bytes=20 * GB, compressed_bytes=GB, wired_bytes=20 * GB)
 
@@ -61,7 +61,7 @@ def test_steps_that_give_as_much_take_longer_and_it_is_said_by_how_much() -> Non
 def test_a_worker_slow_from_its_first_run_has_not_aged() -> None:
     cause = of_slowness(Evidence(SLOW, first_ratio=0.5))
     assert cause.kind is CauseKind.BAD_SPAWN
-    assert "its first judged run was at 50% of a fresh worker's rate" in cause.evidence
+    assert "its first judged run was at 50 % of a fresh worker's rate" in cause.evidence
 
 
 def test_the_host_check_counts_beyond_chance() -> None:

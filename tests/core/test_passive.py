@@ -37,7 +37,7 @@ def test_streams_that_have_slowed_down_raise_a_suspicion_once_enough_tell() -> N
     assert passive.suspicion is None
     passive.add(stream(20.0), TERMS)
     assert passive.ratio == pytest.approx(1 / 3)
-    assert passive.suspicion == "clients' streams run at 33% of what such streams had at first"
+    assert passive.suspicion == "clients' streams run at 33 % of what such streams had at first"
 
 
 @pytest.mark.parametrize("rate", [47.0, 60.0, 90.0])

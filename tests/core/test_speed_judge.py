@@ -194,7 +194,7 @@ def test_a_verdict_carries_its_evidence() -> None:
     assert 0.9 < verdict.confidence < 1
     assert verdict.decode_tok_s == pytest.approx(20)
     assert verdict.baseline_tok_s == pytest.approx(60)
-    assert "20.0 tok/s at 256 prompt tokens, 33% of a fresh worker's 60.0" in verdict.reason
+    assert "20.0 tok/s at 256 prompt tokens, 33 % of a fresh worker's 60.0" in verdict.reason
 
 
 def test_without_a_baseline_it_says_so_and_convicts_nobody() -> None:

@@ -41,7 +41,7 @@ def test_what_the_server_says_of_itself_is_evidence() -> None:
     assert cause.evidence == (
         "slow",
         "the server says: step 45.1 -> 135.0 ms (backbone 40.0 -> 134.8 ms, mtp 5.0 -> 15.1 ms)",
-        "the server says: 3.24 -> 3.20 tokens a step, drafts taken, by depth: 95% -> 93%, 90% -> 88%",
+        "the server says: 3.24 -> 3.20 tokens a step, drafts taken, by depth: 95 % -> 93 %, 90 % -> 88 %",
         "the server says: memory 101.0 -> 102.4 GB",
     )
 

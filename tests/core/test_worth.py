@@ -42,7 +42,7 @@ def test_a_worker_that_soon_ran_at_four_fifths_is_not_replaced_over_and_over() -
     for minutes in range(15, 600, 5):
         worth.measured(minutes * 60.0, 0.8)
         assert not worth.is_worth_it(300.0)
-    assert "80% of a fresh worker's work" in (worth.objection(300.0) or "")
+    assert "80 % of a fresh worker's work" in (worth.objection(300.0) or "")
 
 
 def test_a_worker_pinned_at_a_fifth_is_replaced_at_once() -> None:

@@ -24,7 +24,7 @@ def test_the_report_of_omlx_blames_the_backbone_and_not_the_drafts() -> None:
     assert words.sentences == (
         "the server says: step 55.3 -> 150.2 ms (backbone 40.0 -> 134.8 ms, mtp 15.1 -> 15.1 ms, sample 0.0 -> 0.0 ms, "
         "cache 0.2 -> 0.2 ms)",
-        "the server says: 3.20 -> 3.20 tokens a step, drafts taken, by depth: 93% -> 93%, 88% -> 88%, 90% -> 90%",
+        "the server says: 3.20 -> 3.20 tokens a step, drafts taken, by depth: 93 % -> 93 %, 88 % -> 88 %, 90 % -> 90 %",
     )
 
 

@@ -42,7 +42,7 @@ async def test_a_worker_busy_with_a_long_prefill_is_left_alone_and_its_canary_is
         assert await daemon.recycles("worker") == []
         beside = (await samples(daemon))[wall:]
         voids = {sample["void"] for sample in beside}
-        assert voids <= {"client_arrived", "lane_busy", None}, beside
+        assert voids.isdisjoint({"failed", "timed_out", "no_tokens"}), beside
         assert (await daemon.lane("worker"))["worker"]["generation"] == 1
 
 

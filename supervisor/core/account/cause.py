@@ -16,6 +16,7 @@ from supervisor.core.samples import Sample, Status, Verdict
 from supervisor.core.speed.own_words import OwnWords
 from supervisor.core.speed.step_yield import is_only_slow_with_speculation, is_the_reason
 from supervisor.core.terms import Trigger
+from supervisor.core.words import share
 
 MIB = 2**20
 GB = 1_000_000_000
@@ -177,7 +178,7 @@ def _of_a_slow_canary(evidence: Evidence, verdict: Verdict) -> tuple[CauseKind, 
     if is_barren or is_only_slow_with_speculation(verdict.plain_tok_s, verdict.ratio):
         return CauseKind.ACCEPTANCE, steps
     if evidence.first_ratio is not None and evidence.first_ratio < SLOW_FROM_BIRTH:
-        born = f"its first judged run was at {evidence.first_ratio:.0%} of a fresh worker's rate"
+        born = f"its first judged run was at {share(evidence.first_ratio)} of a fresh worker's rate"
         return CauseKind.BAD_SPAWN, (born,)
     signs = tuple(memory_signs(evidence))
     if signs:
@@ -244,7 +245,7 @@ def memory_signs(evidence: Evidence) -> Iterator[str]:
 
 def _strains(evidence: Evidence) -> Iterator[str]:
     if evidence.host_slowness > HOST_SLOW:
-        yield f"the host check finds the machine slower than usual by {evidence.host_slowness:.0%}"
+        yield f"the host check finds the machine slower than usual by {share(evidence.host_slowness)}"
     host = evidence.now.host if evidence.now else NO_READING
     if host.heat not in UNSTRAINED:
         yield f"the machine slows itself down because it is hot ({host.heat})"

@@ -14,6 +14,7 @@ from typing import Any
 
 from supervisor.core.host.sensitivity import Sensitivity
 from supervisor.core.host.usual_time import UsualTime
+from supervisor.core.words import share
 
 VOID_FROM = 0.10
 """Slowness of the machine (logarithm) from which a run is void."""
@@ -68,7 +69,9 @@ class HostCheck:
             return HostFinding(slowness, f"a fixed piece of work took this machine {times:.2f} times as long as usual")
         if common_fall > VOID_FROM:
             left = math.exp(-common_fall)
-            return HostFinding(common_fall, f"all lanes fell to {left:.0%} of their rates or below in the same minutes")
+            return HostFinding(
+                common_fall, f"all lanes fell to {share(left)} of their rates or below in the same minutes"
+            )
         return HostFinding(slowness)
 
     def learn(

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from supervisor.core.account.record import RecycleRecord
+from supervisor.core.words import share
 
 HOUR_S = 3600.0
 REMEMBERED = 5
@@ -92,6 +93,6 @@ class Worth:
         if self.is_worth_it(cost_s):
             return None
         return (
-            f"not worth it yet: it does {self.ratio:.0%} of a fresh worker's work, "
+            f"not worth it yet: it does {share(self.ratio)} of a fresh worker's work, "
             f"and replacing it costs {cost_s:.0f} s of service"
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from supervisor.core.words import share
+
 Change = tuple[float, float]
 """A median of the first reports, and one of the last."""
 
@@ -47,7 +49,7 @@ class OwnWords:
     def _yield(self) -> str:
         given = self.tokens_per_step
         tokens = f"{given[0]:.2f} -> {given[1]:.2f} tokens a step" if given else ""
-        depths = ", ".join(f"{first:.0%} -> {last:.0%}" for first, last in self.acceptance)
+        depths = ", ".join(f"{share(first)} -> {share(last)}" for first, last in self.acceptance)
         return _listed((tokens, f"drafts taken, by depth: {depths}" if depths else ""))
 
     def _size(self) -> str:

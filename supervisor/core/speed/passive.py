@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from supervisor.core.terms import BaselineTerms
+from supervisor.core.words import share
 
 CONTEXTS = (1000, 4000, 16000, 64000)
 """Prompt tokens at which another bucket begins."""
@@ -91,7 +92,7 @@ class PassiveRates:
         if ratio is None or -math.log(ratio) <= SLOW + self._usual:
             return None
         estimated = ", estimated from chunks" if any(self._is_estimated) else ""
-        return f"clients' streams run at {ratio:.0%} of what such streams had at first{estimated}"
+        return f"clients' streams run at {share(ratio)} of what such streams had at first{estimated}"
 
     def cleared(self) -> None:
         """A canary found the worker well: how slow streams are now is not its fault."""

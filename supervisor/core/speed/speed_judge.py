@@ -23,6 +23,7 @@ from supervisor.core.speed.lane_noise import LaneNoise
 from supervisor.core.speed.ranks import hodges_lehmann, hodges_lehmann_interval
 from supervisor.core.speed.step_yield import StepYield
 from supervisor.core.terms import CanaryTerms, LaneTerms
+from supervisor.core.words import plural, share
 
 FILLING_RUNS = 4
 """Extra runs in a row of a fresh worker, while its lane's baseline is not full."""
@@ -208,7 +209,7 @@ class SpeedJudge:
         by_size = {each: _typical(rates) for each, rates in sorted(self._rates.items())}
         verdict = Verdict(
             status=Status.UNKNOWN if reference is None else self._detector.status,
-            reason=f"no baseline at {size} prompt tokens yet ({self._baseline.runs(size)} fresh runs)",
+            reason=f"no baseline at {size} prompt tokens yet ({plural(self._baseline.runs(size), 'fresh run')})",
             at=sample.at,
             prompt_tokens=size,
             decode_tok_s=by_size.get(self.smallest),
@@ -230,8 +231,8 @@ class SpeedJudge:
         return replace(
             verdict,
             reason=(
-                f"{ratio * reference.tok_s:.1f} tok/s at {size} prompt tokens, {ratio:.0%} of a fresh worker's "
-                f"{reference.tok_s:.1f} ({interval[0]:.0%} to {interval[1]:.0%}, {len(samples)} runs)"
+                f"{ratio * reference.tok_s:.1f} tok/s at {size} prompt tokens, {share(ratio)} of a fresh worker's "
+                f"{reference.tok_s:.1f} ({share(interval[0])} to {share(interval[1])}, {len(samples)} runs)"
             ),
             ratio=ratio,
             interval=interval,
