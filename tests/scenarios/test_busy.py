@@ -22,6 +22,9 @@ KEEN: dict[str, Any] = {"canary": BUSY_CANARY, "hang": {"after": "2s", "pulse": 
 """A canary and a pulse are due each second."""
 
 
+PATIENT_CANARY = BUSY_CANARY | {"timeout": "5s"}
+
+
 async def samples(daemon: RunningDaemon, lane: str = "worker") -> list[dict[str, Any]]:
     return await daemon.samples(lane)
 
@@ -31,7 +34,7 @@ async def test_a_worker_busy_with_a_long_prefill_is_left_alone_and_its_canary_is
     tmp_path: Path,
 ) -> None:
     # 12 s of silence, six times the patience: what the lane has measured of its prefill says that it may take so long.
-    lane = quick_lane({"one_at_a_time": True, "prefill_tok_s": 500}, **KEEN)
+    lane = quick_lane({"one_at_a_time": True, "prefill_tok_s": 500}, **(KEEN | {"canary": PATIENT_CANARY}))
     async with running_daemon(tmp_path / "daemon", config(worker=lane)) as daemon:
         await daemon.serving("worker")
         began, wall = time.monotonic(), len(await samples(daemon))

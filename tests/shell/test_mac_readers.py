@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import psutil
 import pytest
 
 from supervisor.core.states import LaneState
@@ -17,6 +16,7 @@ from supervisor.shell.machine import darwin
 from supervisor.shell.machine.awake import Awake, Work, needs_awake
 from supervisor.shell.machine.panics import recent_gpu_panic
 from supervisor.shell.machine.strain import Readers, Strain, low_power
+from tests.shell.workers import children_called
 from tests.waiting import wait_until
 
 GB = 10**9
@@ -216,7 +216,7 @@ async def test_caffeinate_runs_exactly_while_it_is_needed_and_is_tied_to_this_pr
     await awake.keep(False)
     assert not awake.is_kept
     assert calls.read_text() == f"-i -w {os.getpid()}\n"
-    assert not any(str(program) in " ".join(child.cmdline()) for child in psutil.Process().children())
+    assert children_called(str(program)) == []
 
 
 async def test_where_caffeinate_cannot_be_run_nothing_is_held_and_nothing_fails(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from supervisor.shell.worker import family
 from supervisor.shell.worker.process import ExitStatus, SpawnFailedError, WorkerProcess
-from tests.shell.workers import PARENT_OF_A_SETSID_CHILD, SLEEPER, STUBBORN, python, spec_of
+from tests.shell.workers import PARENT_OF_A_SETSID_CHILD, SLEEPER, STUBBORN, children_called, python, spec_of
 from tests.waiting import wait_until
 
 Spawn = Callable[..., Awaitable[WorkerProcess]]
@@ -204,12 +203,6 @@ async def test_a_spawn_cancelled_at_any_moment_leaves_no_worker(tmp_path: Path) 
                 await worker.close()
         await wait_until(lambda: not children_called("tether.py"), what="the tether's end")
         assert not (note.exists() and note.read_text() and is_alive(int(note.read_text())))
-
-
-def children_called(word: str) -> list[int]:
-    """Living children of this process whose command has `word` in it."""
-    living = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
-    return [child.pid for child in living if word in " ".join(child.cmdline())]
 
 
 async def test_memory_processor_time_and_port_are_those_of_the_family(spawn: Spawn, free_port: int) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from supervisor.shell.worker.process import WorkerSpec
 
@@ -44,3 +47,13 @@ def spec_of(folder: Path, *argv: str, **changes: Any) -> WorkerSpec:
         "generation": 3,
     }
     return WorkerSpec(**{**fields, **changes})
+
+
+def children_called(word: str) -> list[int]:
+    """Living children of this process whose command has `word` in it."""
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie, or gone by now
+            if word in " ".join(child.cmdline()):
+                found.append(child.pid)
+    return found
