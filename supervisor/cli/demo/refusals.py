@@ -38,7 +38,7 @@ async def play_refusals() -> int:
     screen = Screen()
     say("freshlane demo --refusals: slow for reasons that a restart would not cure, and no restart", "")
     screen.tell("start", "a daemon, one lane: SmolLM2-135M on freshlane's engine")
-    async with staged() as stage, Daemon(stage.target()) as daemon:
+    async with staged(host_check=True) as stage, Daemon(stage.target()) as daemon:
         trouble = await Refusals(stage, daemon, screen).run()
     if trouble:
         complain(trouble)

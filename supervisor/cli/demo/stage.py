@@ -30,7 +30,7 @@ lanes:
     speculation: {{method: "off"}}  # the runs that tell steps from their yield would double the canaries
     # What takes hours in life takes a minute here: the same judge, asked more often.
     canary: {{every: 4s, prompt_tokens: [64], max_tokens: 16, max_time: 700ms, idle_for: 0s, budget: 100%,
-             burst_budget: 100%, force_after: 4s}}
+             burst_budget: 100%, force_after: 4s, host_check: "{host_check}"}}
     recycle: {{min_uptime: 0s, wait_idle: 0s}}
 """
 LISTENS_WITHIN_S = 60.0
@@ -58,8 +58,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged() -> AsyncIterator[Stage]:
-    """A running daemon; it and its folder go with the block.
+async def staged(*, host_check: bool) -> AsyncIterator[Stage]:
+    """A running daemon; it and its folder go with the block. Without ``host_check`` only the worker is measured.
 
     It hangs on a tether, as workers do: killed outright, the demo leaves nothing behind but the folder.
 
@@ -69,7 +69,8 @@ async def staged() -> AsyncIterator[Stage]:
     with tempfile.TemporaryDirectory(prefix="freshlane-demo-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), free_port()
         config = folder / "lanes.yaml"
-        config.write_text(CONFIG.format(port=port, state_dir=folder / "state", lane=LANE))
+        checked = "auto" if host_check else "off"
+        config.write_text(CONFIG.format(port=port, state_dir=folder / "state", lane=LANE, host_check=checked))
         process = await WorkerProcess.spawn(_daemon(folder, config))
         try:
             stage = Stage(f"http://127.0.0.1:{port}", folder, process)
