@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import mlx.core as mx
 from mlx.nn.layers.base import Module
-from mlx.utils import tree_map
 from mlx_lm.models import gemma3_text, gpt_oss, lfm2, qwen3_next
-from tiny_model import VOCABULARY
+from tiny_model import VOCABULARY, randomized
 
 WINDOW = 16
 SIZES = {"hidden_size": 32, "vocab_size": VOCABULARY, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -83,15 +81,6 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
 def tiny_kind(kind: str) -> Module:
     """Random weights, large enough that the model has opinions."""
     module, config = KINDS[kind]
-    model = module.Model(module.ModelArgs.from_dict({"model_type": kind, **SIZES, **config}))
-    key = mx.random.key(7)
-
-    def randomized(weight: mx.array) -> mx.array:
-        nonlocal key
-        key, used = mx.random.split(key)
-        return weight if weight.ndim == 1 else 0.4 * mx.random.normal(weight.shape, key=used)
-
-    model.update(tree_map(randomized, model.parameters()))
-    mx.eval(model.parameters())
+    model = randomized(module.Model(module.ModelArgs.from_dict({"model_type": kind, **SIZES, **config})), seed=7)
     model.eval()
     return model

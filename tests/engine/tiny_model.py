@@ -56,15 +56,19 @@ CONFIG = {
 
 def tiny_model(seed: int = 0) -> Module:
     """Two layers of random weights, large enough that the model has opinions."""
-    key = mx.random.key(seed)
-    model = Model(ModelArgs.from_dict(CONFIG))
+    return randomized(Model(ModelArgs.from_dict(CONFIG)), seed)
 
-    def randomized(weight: mx.array) -> mx.array:
+
+def randomized(model: Module, seed: int) -> Module:
+    """The model with random matrices in place of its own."""
+    key = mx.random.key(seed)
+
+    def drawn(weight: mx.array) -> mx.array:
         nonlocal key
         key, used = mx.random.split(key)
         return weight if weight.ndim == 1 else 0.4 * mx.random.normal(weight.shape, key=used)
 
-    model.update(tree_map(randomized, model.parameters()))
+    model.update(tree_map(drawn, model.parameters()))
     mx.eval(model.parameters())
     return model
 
