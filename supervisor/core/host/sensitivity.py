@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from supervisor.core.host.usual_time import number_in
+from supervisor.core.numbers import number_in
 
 PRIOR = 0.25
 """Sum of squared slowness after which the lane's own runs count for as much as the first guess: one reading at 1.6

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Mapping
 from statistics import median
-from typing import Any
+
+from supervisor.core.numbers import is_number
 
 REMEMBERED = 600
 """Readings: about a day of them at the default cadence, two a run."""
@@ -77,16 +76,6 @@ class UsualTime:
     def restore(self, document: object) -> None:
         """Take up what ``to_json`` gave; anything that cannot be read is left out."""
         readings = document if isinstance(document, list) else []
-        self._usual.extend(float(each) for each in readings if _is_number(each))
+        self._usual.extend(float(each) for each in readings if is_number(each))
         if self.is_known:
             self._reckon()
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def number_in(document: Mapping[str, Any], name: str, otherwise: float) -> float:
-    """A number of a document; ``otherwise`` where it has none."""
-    value = document.get(name)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else otherwise

@@ -8,10 +8,11 @@ best age has the highest yield, if that is clearly more than finding slow worker
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from supervisor.core.numbers import is_number
 
 LIVES_THAT_TEACH = 3
 LIVES_TO_A_LONE_ONE = 8
@@ -135,7 +136,7 @@ def _life(value: object) -> Life | None:
     ratios = value.get("ratios")
     if not isinstance(ratios, Sequence) or not ratios or isinstance(ratios, str):
         return None
-    if not all(isinstance(each, int | float) and math.isfinite(each) and each >= 0 for each in ratios):
+    if not all(is_number(each) and each >= 0 for each in ratios):
         return None
     return Life(tuple(float(each) for each in ratios)[:STEPS], value.get("is_slow") is True)
 

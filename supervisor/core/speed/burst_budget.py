@@ -5,9 +5,10 @@ A burst that led to a conviction was worth it and is paid back.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import Any
+
+from supervisor.core.numbers import is_number
 
 SAVED_FOR_S = 3600.0
 """A lane that needed no bursts has saved up the budget of this long."""
@@ -43,9 +44,9 @@ class BurstBudget:
     def restore(self, document: Mapping[str, Any]) -> None:
         """Take up what ``to_json`` gave; what cannot be read, and what is more than can be had, is left out."""
         savings_s, left = document.get("savings_s"), document.get("left")
-        if _is_number(savings_s):
+        if is_number(savings_s):
             self._savings_s = min(float(savings_s), self._savings_s)
-        if _is_number(left):
+        if is_number(left):
             self._left = min(max(float(left), 0.0), self._left)
 
     def can_afford(self, at: float) -> bool:
@@ -72,7 +73,3 @@ class BurstBudget:
         self._savings_s += self._owed_s
         self._left += self._owed_bursts
         self.cleared()
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

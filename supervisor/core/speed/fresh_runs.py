@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from statistics import median
 
+from supervisor.core.numbers import is_number
 from supervisor.core.speed.ranks import hodges_lehmann
 
 RUNS_PER_SPAWN = 12
@@ -30,11 +31,7 @@ def rates_in(values: object) -> list[float]:
     """The rates in a JSON value; what is none is left out."""
     if not isinstance(values, list):
         return []
-    return [
-        float(value)
-        for value in values
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-    ][:RUNS_PER_SPAWN]
+    return [float(value) for value in values if is_number(value) and value > 0][:RUNS_PER_SPAWN]
 
 
 def centre(rates: Sequence[float]) -> float:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from statistics import median
 from typing import Any, NamedTuple
 
+from supervisor.core.numbers import is_number
 from supervisor.core.speed.ranks import MAD_TO_SD, PRIOR_SD
 
 BLOCK = 20
@@ -117,7 +118,7 @@ class LaneNoise:
         noise = cls()
         names = [each.name for each in fields(_Seen)]
         values = [document.get(name) for name in (*names, "runs")]
-        if all(isinstance(value, int | float) and math.isfinite(value) and value >= 0 for value in values):
+        if all(is_number(value) and value >= 0 for value in values):
             *seen, runs = (float(value) for value in values)  # type: ignore[arg-type]
             noise._seen, noise._runs = _Seen(*seen), int(runs)
             noise._found = noise._seen.findings()
